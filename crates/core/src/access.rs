@@ -108,7 +108,7 @@ impl Principal {
                 let why = format!(
                     "in the mode `{shown}` the agent asks nobody before it acts, which is switched off here; use a mode that asks"
                 );
-                refuse(why, WayOut::ChangeSetting { key: "sessions.allow_bypass".into() })
+                refuse(why, WayOut::ChangeSetting { key: "policy.allow_bypass".into() })
             }
             Asks::Unknown | Asks::Nothing => Ok(()),
         }
@@ -223,7 +223,7 @@ mod tests {
         let why = principal(Role::Owner, None).may_use_mode("yo\u{1b}lo", Asks::Nothing, Bypass::Refused);
         let why = why.unwrap_err();
         assert!(why.message.contains("`yolo`"), "{why}");
-        assert_eq!(why.way_out, Some(WayOut::ChangeSetting { key: "sessions.allow_bypass".into() }));
+        assert_eq!(why.way_out, Some(WayOut::ChangeSetting { key: "policy.allow_bypass".into() }));
     }
 
     #[test]

@@ -186,6 +186,9 @@ pub struct Capabilities {
     /// person about everything that the agent asks.
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     pub mode_means: IndexMap<String, policy::Mode>,
+    /// The mode that the agent itself works in, for each of its modes where that is another one and not its asking mode.
+    #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
+    pub mode_works: IndexMap<String, String>,
     /// Whether the agent asks about everything that a rule can forbid.
     #[serde(default)]
     pub rules: RulesBind,
@@ -240,6 +243,7 @@ impl Default for Capabilities {
             supported_permission_modes: None,
             mode_asks: IndexMap::new(),
             mode_means: IndexMap::new(),
+            mode_works: IndexMap::new(),
             rules: RulesBind::default(),
             supported_commands: None,
         }
@@ -276,6 +280,9 @@ impl Capabilities {
     /// The mode that the agent itself works in while the session is in `mode`. If Portolan answers in the agent's place,
     /// the agent works in its asking mode.
     pub fn working_mode(&self, mode: &str) -> String {
+        if let Some(works) = self.mode_works.get(mode) {
+            return works.clone();
+        }
         let answered = match self.mode_means.get(mode) {
             Some(policy::Mode::AcceptEdits | policy::Mode::DontAsk | policy::Mode::BypassPermissions) => {
                 self.asking_mode()

@@ -153,6 +153,17 @@ pub enum Action {
         #[cfg_attr(feature = "schema", ts(optional))]
         rule: Option<RuleId>,
     },
+    /// Change when requests are denied because nobody answered.
+    SetDeadline {
+        /// The open request; absent for every later request of the session.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[cfg_attr(feature = "schema", ts(optional))]
+        request: Option<RequestId>,
+        /// The seconds from now, or from the opening of each later request; absent for no deadline.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[cfg_attr(feature = "schema", ts(optional))]
+        seconds: Option<u32>,
+    },
     /// Send a message of the agent's own protocol.
     Native {
         /// The message.
@@ -162,7 +173,7 @@ pub enum Action {
 
 impl Action {
     /// Every action's name on the wire, in the order of the enum.
-    pub const NAMES: [&'static str; 24] = [
+    pub const NAMES: [&'static str; 25] = [
         "prompt",
         "answer",
         "interrupt",
@@ -187,6 +198,7 @@ impl Action {
         "send_again",
         "add_rule",
         "remove_rule",
+        "set_deadline",
     ];
     /// The one action that sends the agent's own protocol.
     pub const NATIVE: &'static str = "native";
@@ -218,6 +230,7 @@ impl Action {
             Self::SendAgain { .. } => ActionName::SendAgain,
             Self::AddRule { .. } => ActionName::AddRule,
             Self::RemoveRule { .. } => ActionName::RemoveRule,
+            Self::SetDeadline { .. } => ActionName::SetDeadline,
             Self::Native { .. } => ActionName::Native,
         }
     }
@@ -250,7 +263,8 @@ impl Action {
             | Self::Steer { .. }
             | Self::SendAgain { .. }
             | Self::AddRule { .. }
-            | Self::RemoveRule { .. } => Role::Operator,
+            | Self::RemoveRule { .. }
+            | Self::SetDeadline { .. } => Role::Operator,
         }
     }
 }
@@ -483,6 +497,7 @@ mod tests {
                 }),
             },
             Action::RemoveRule { tool_name: text("Bash"), rule: None },
+            Action::SetDeadline { request: Some(RequestId(1)), seconds: Some(60) },
             Action::Native { body: Value::Null },
         ]
     }

@@ -139,6 +139,14 @@ pub struct SessionSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", ts(optional))]
     pub json_schema: Option<Value>,
+    /// Nobody answers: what no rule and no mode allows is denied at once.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unattended: bool,
+    /// A request that nobody answers for this many seconds is denied; 0 for never, and the configuration's value when
+    /// absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", ts(optional))]
+    pub deadline_seconds: Option<u32>,
     /// Resume this conversation: the agent's own session id.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", ts(optional))]

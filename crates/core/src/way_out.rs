@@ -93,7 +93,7 @@ impl WayOut {
             Self::ListPast,
             Self::NameFolder { agent: "qwen".into() },
             Self::CopyPast,
-            Self::ChangeSetting { key: "sessions.allow_bypass".into() },
+            Self::ChangeSetting { key: "policy.allow_bypass".into() },
             Self::AskForRole { role: Role::Operator },
             Self::ListTokens,
             Self::RevokeToken,

@@ -31,6 +31,8 @@ pub(crate) enum Exit {
     Degraded = 8,
     /// With `audit verify`: the log does not match its seals.
     Broken = 9,
+    /// With `new --unattended`: the turn completed, but something was denied.
+    Denied = 10,
 }
 
 impl Exit {
@@ -50,6 +52,7 @@ impl Exit {
         #[cfg(feature = "conformance")]
         (Self::Degraded as u8, "with `doctor`: something does not work, or an agent is not logged in"),
         (Self::Broken as u8, "with `audit verify`: the log does not match its seals"),
+        (Self::Denied as u8, "with `new --unattended`: the turn completed, but something was denied"),
     ];
 }
 

@@ -470,11 +470,11 @@ fn only_the_owner_can_use_modes_without_asking_and_only_if_the_configuration_all
     for arguments in [&set[..], &make[..]] {
         let ran = home.run(arguments);
         assert_ne!(ran.code, 0);
-        assert!(ran.stderr.contains("; change `sessions.allow_bypass` in portolan.toml"), "{}", ran.stderr);
+        assert!(ran.stderr.contains("; change `policy.allow_bypass` in portolan.toml"), "{}", ran.stderr);
     }
     home.run(["down"]).ok();
     home.ended();
-    home.configure("[sessions]\nallow_bypass = true\n");
+    home.configure("[policy]\nallow_bypass = true\n");
     home.up();
     let secret = home.path().join("operator");
     home.run(["token", "create", "op", "--role", "operator", "-o", secret.to_str().unwrap()]).ok();
@@ -587,4 +587,64 @@ fn an_agent_that_was_ended_for_another_is_asleep_and_resumes_with_the_next_promp
     assert_ne!(refused.code, 0);
     assert!(refused.stderr.contains("`portolan stop ID`"), "{refused:?}");
     assert!(refused.stderr.contains("raise `limits.agents_at_once`"), "{refused:?}");
+}
+
+// covers: 002-076
+#[test]
+fn an_unattended_session_denies_what_no_rule_allows_and_lists_it() {
+    let home = home();
+    let run = |more: &[&str]| {
+        home.run(["new", "demo", "ls, fast", "--unattended"].iter().chain(more).collect::<Vec<_>>())
+    };
+    let ran = run(&[]);
+    assert_eq!(ran.code, 10, "{ran:?}");
+    assert!(ran.stderr.contains("denied: Bash ls"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("nobody is asked in an unattended session"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("1 of 1 requests were denied"), "{}", ran.stderr);
+
+    home.run(["rules", "add", "allow", "Bash(ls *)"]).ok();
+    let ran = run(&["--json"]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    let summary: Value = serde_json::from_str(ran.stdout.lines().last().unwrap()).unwrap();
+    assert_eq!(summary["type"], "summary");
+    assert_eq!((&summary["completed"], &summary["allowed"]), (&json!(true), &json!(1)));
+    assert_eq!(summary["denied"], json!([]));
+    let session = summary["session"].as_str().unwrap();
+    wait_for("the end of the agent", || {
+        (state(&home, session)["summary"]["status"] == "terminated").then_some(())
+    });
+
+    // Neither a question nor a plan waits for anybody.
+    for prompt in ["question, fast", "plan, fast", "form, fast"] {
+        let ran = home.run(["new", "demo", prompt, "--unattended"]);
+        assert_eq!(ran.code, 10, "{prompt}: {ran:?}");
+    }
+    let without = home.run(["new", "demo", "--unattended"]);
+    assert_eq!(without.code, 2, "there is nothing to wait for without a prompt: {without:?}");
+}
+
+#[test]
+fn a_request_shows_its_deadline_is_extended_and_denied_at_last() {
+    let home = home();
+    let session = home.run(["new", "demo", "ls, fast", "--deadline", "90s"]).ok().trim().to_owned();
+    let waits = |home: &Home| state(home, &session)["requests"].as_array().unwrap().first().cloned();
+    let first = wait_for("the request", || waits(&home));
+    let id = first["request"].to_string();
+    let left = first["deadline"].as_i64().unwrap() - first["opened_at"].as_i64().unwrap();
+    assert_eq!(left, 90_000);
+    home.run(["deadline", &session, "2h", "--request", &id]).ok();
+    let later = waits(&home).unwrap()["deadline"].as_i64().unwrap();
+    assert!(later - first["opened_at"].as_i64().unwrap() >= 7_200_000, "{later}");
+    assert!(home.run(["show", &session]).ok().contains("if nobody answers"));
+
+    home.run(["deadline", &session, "1s", "--request", &id]).ok();
+    wait_for("the denial", || {
+        (state(&home, &session)["closed_requests"][0]["outcome"]["outcome"] == "expired").then_some(())
+    });
+    home.run(["deadline", &session, "none"]).ok();
+    assert_eq!(state(&home, &session)["spec"]["deadline_seconds"], 0);
+    let wrong = home.run(["deadline", &session, "0s"]);
+    assert_eq!(wrong.code, 2, "{wrong:?}");
+    let unknown = home.run(["deadline", &session, "5m", "--request", "99"]);
+    assert_eq!(unknown.code, 4, "{unknown:?}");
 }

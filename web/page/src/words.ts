@@ -112,7 +112,7 @@ export function modeLabel(capabilities: Capabilities, mode: string): string {
 /** A warning before a session begins in this mode; empty if the agent asks in this mode. */
 export function modeWarning(capabilities: Capabilities, mode: string): string {
   const asks = capabilities.mode_asks?.[mode] ?? "unknown";
-  if (asks === "nothing") return "In this mode the agent never asks before it acts. Only an owner may use the mode, and only with allow_bypass = true under [sessions] in the configuration.";
+  if (asks === "nothing") return "In this mode the agent never asks before it acts. Only an owner may use the mode, and only with allow_bypass = true under [policy] in the configuration.";
   return asks === "unknown" ? "Portolan does not know how much the agent asks in this mode. Only an owner may use the mode." : "";
 }
 

@@ -51,7 +51,7 @@ const ways: { [Kind in WayOut["kind"]]: Extract<WayOut, { kind: Kind }> } = {
   list_past: { kind: "list_past" },
   name_folder: { kind: "name_folder", agent: "qwen" },
   copy_past: { kind: "copy_past" },
-  change_setting: { kind: "change_setting", key: "sessions.allow_bypass" },
+  change_setting: { kind: "change_setting", key: "policy.allow_bypass" },
   ask_for_role: { kind: "ask_for_role", role: "operator" },
   list_tokens: { kind: "list_tokens" },
   revoke_token: { kind: "revoke_token" },
@@ -63,7 +63,7 @@ test("every way out of a refusal has its own text, and no text is a command", ()
   expect(new Set(words).size).toBe(words.length);
   for (const each of words) expect(each).toMatch(/^(?!.*portolan ).+[^.]$/);
   expect(refusalOf("the agent is not running", ways.resume_session)).toBe("the agent is not running; press Resume to start it again");
-  expect(refusalOf("no", ways.change_setting)).toContain("`sessions.allow_bypass`");
+  expect(refusalOf("no", ways.change_setting)).toContain("`policy.allow_bypass`");
 });
 
 test("a way out that only a newer server knows is left out, and the refusal is still shown", () => {

@@ -2,7 +2,7 @@
 //!
 //! An agent that is not listed needs only its command in the configuration, and counts as [`UNKNOWN`].
 
-use portolan_core::capabilities::Asks;
+use portolan_core::{capabilities::Asks, policy::Mode};
 
 /// What is known about an agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,6 +24,9 @@ pub struct Known {
     pub asking_mode: Option<&'static str>,
     /// How much the agent asks in each of its modes, by the mode's word. A mode that is not listed is unknown.
     pub mode_asks: &'static [(&'static str, Asks)],
+    /// The meaning of its modes. In those that Portolan answers in, the agent works in its asking mode. A mode in which
+    /// the agent plans has no meaning here: the agent itself refuses changes, and asks in its own way to leave the mode.
+    pub mode_means: &'static [(&'static str, Mode)],
     /// Options of its configuration that make it ask nothing in any mode: an option and its value.
     pub unasking_options: &'static [(&'static str, &'static str)],
     /// Its own answers to a plan or permission that make it ask nothing from then on, by their ids.
@@ -82,6 +85,7 @@ pub const UNKNOWN: Known = Known {
     tested: None,
     asking_mode: None,
     mode_asks: &[],
+    mode_means: &[],
     unasking_options: &[],
     unasking_choices: &[],
     unasking_variables: &[],
@@ -115,6 +119,12 @@ pub const KNOWN: &[Known] = &[
             ("dontAsk", Asks::Everything),
             ("auto", Asks::Nothing),
             ("bypassPermissions", Asks::Nothing),
+        ],
+        mode_means: &[
+            ("default", Mode::Default),
+            ("acceptEdits", Mode::AcceptEdits),
+            ("dontAsk", Mode::DontAsk),
+            ("bypassPermissions", Mode::BypassPermissions),
         ],
         // The agent offers these choices when a plan is to be approved (0.99.0).
         unasking_choices: &[
@@ -168,6 +178,11 @@ pub const KNOWN: &[Known] = &[
             ("plan", Asks::Everything),
             ("yolo", Asks::Nothing),
         ],
+        mode_means: &[
+            ("default", Mode::Default),
+            ("autoEdit", Mode::AcceptEdits),
+            ("yolo", Mode::BypassPermissions),
+        ],
         // The agent cannot tell a missing file from any other error of a client, and then creates no file: Portolan's
         // error reaches it as an object without a message (0.61.0).
         uses_files: false,
@@ -193,6 +208,11 @@ pub const KNOWN: &[Known] = &[
             ("auto-edit", Asks::Some),
             ("auto", Asks::Nothing),
             ("yolo", Asks::Nothing),
+        ],
+        mode_means: &[
+            ("default", Mode::Default),
+            ("auto-edit", Mode::AcceptEdits),
+            ("yolo", Mode::BypassPermissions),
         ],
         ends_with_input: false,
         replays_late: false,
@@ -265,6 +285,7 @@ pub const KNOWN: &[Known] = &[
             ("smart_approve", Asks::Some),
             ("auto", Asks::Nothing),
         ],
+        mode_means: &[("approve", Mode::Default), ("auto", Mode::BypassPermissions)],
         ends_with_input: false,
         replays_late: false,
         uses_files: false,

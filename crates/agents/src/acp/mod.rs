@@ -262,7 +262,8 @@ fn capabilities(known: &Known, config: &Config) -> Capabilities {
         supported_models: None,
         supported_permission_modes: None,
         mode_asks: known.mode_asks.iter().map(|(mode, asks)| ((*mode).to_owned(), *asks)).collect(),
-        mode_means: IndexMap::new(),
+        mode_means: known.mode_means.iter().map(|(mode, means)| ((*mode).to_owned(), *means)).collect(),
+        mode_works: IndexMap::new(),
         rules: RulesBind::Advisory,
         supported_commands: None,
     }

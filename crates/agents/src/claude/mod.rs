@@ -242,6 +242,7 @@ fn capabilities(version: Option<Version>, way: Way) -> Capabilities {
         supported_permission_modes: Some(version::modes(version)),
         mode_asks: version::mode_asks(),
         mode_means: version::mode_means(),
+        mode_works: IndexMap::new(),
         rules: RulesBind::Advisory,
         supported_commands: None,
     }

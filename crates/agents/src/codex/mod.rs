@@ -195,7 +195,8 @@ fn capabilities(config: &Config) -> Capabilities {
         supported_models: None,
         supported_permission_modes: Some(modes::names()),
         mode_asks: modes::mode_asks(),
-        mode_means: IndexMap::new(),
+        mode_means: modes::mode_means(),
+        mode_works: modes::mode_works(),
         rules: RulesBind::Advisory,
         supported_commands: None,
     }

@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 
 use indexmap::IndexMap;
-use portolan_core::capabilities::Asks;
+use portolan_core::{capabilities::Asks, policy::Mode};
 use serde_json::{Value, json};
 
 /// The mode in which it plans, asks questions and changes nothing.
@@ -32,6 +32,27 @@ pub(super) fn names() -> Vec<String> {
 /// How much Codex asks in each mode.
 pub(super) fn mode_asks() -> IndexMap<String, Asks> {
     MODES.iter().map(|(name, policy, sandbox)| ((*name).to_owned(), asks(policy, sandbox))).collect()
+}
+
+/// The meaning of its modes. In `never-ask`, Codex fails what its sandbox forbids, and no answer of Portolan's can do
+/// the same; so that mode has no meaning here, nor has the mode in which it plans.
+pub(super) fn mode_means() -> IndexMap<String, Mode> {
+    [
+        ("read-only", Mode::Default),
+        ("auto", Mode::AcceptEdits),
+        ("untrusted", Mode::Default),
+        ("full-access", Mode::BypassPermissions),
+    ]
+    .map(|(name, means)| (name.to_owned(), means))
+    .into()
+}
+
+/// The modes that it works in itself. In `full-access` Codex asks about every command and every patch, and Portolan
+/// answers, so that a deny rule holds. Inside the sandbox of `auto` Codex goes on without asking.
+pub(super) fn mode_works() -> IndexMap<String, String> {
+    [("auto", "auto"), ("full-access", "untrusted, dangerFullAccess")]
+        .map(|(mode, works)| (mode.to_owned(), works.to_owned()))
+        .into()
 }
 
 /// How much it asks under a policy and a sandbox.

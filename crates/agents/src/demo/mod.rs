@@ -140,6 +140,7 @@ fn capabilities() -> Capabilities {
         supported_permission_modes: Some(MODES.map(Into::into).to_vec()),
         mode_asks: ASKS.map(|(mode, asks)| (mode.into(), asks)).into(),
         mode_means: MEANS.map(|(mode, means)| (mode.into(), means)).into(),
+        mode_works: IndexMap::new(),
         rules: RulesBind::Enforced,
         supported_commands: Some(commands()),
     }

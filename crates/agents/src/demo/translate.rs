@@ -105,6 +105,7 @@ impl Translate {
                 | Event::CommandAccepted { .. }
                 | Event::Receipt { .. }
                 | Event::RuleAdded { .. }
+                | Event::DeadlineChanged { .. }
                 | Event::RuleRemoved { .. }
                 | Event::Unknown { .. } => out.unknown(KIND, "event", line),
                 event => out.event(event),

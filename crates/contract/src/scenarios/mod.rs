@@ -11,6 +11,7 @@ mod life;
 mod permission;
 mod prompt;
 mod question;
+mod rules;
 mod servers;
 mod settings;
 mod subagent;
@@ -19,7 +20,7 @@ mod tools;
 
 use std::{fmt, time::Duration};
 
-use portolan_core::{Capabilities, ports::Boxed, spec::SpecOption};
+use portolan_core::{Capabilities, policy::Mode, ports::Boxed, spec::SpecOption};
 
 pub use self::life::FORGOTTEN_ALOUD;
 use crate::{Bench, Fault, Profile, profile::Denial};
@@ -119,6 +120,19 @@ static SCENARIOS: &[Scenario] = &[
     ),
     scenario!("permission-two", "Two requests can be open at once, and are answered in any order.", permission::two_at_once,
         offered: |profile, _| flag(profile.two_at_once.is_some(), "two requests at once")),
+    scenario!(
+        "rule",
+        "A rule allows a command, another denies one, and a deadline denies a third, without a person.",
+        rules::answers
+    ),
+    scenario!("rule-bypass", "A deny rule stops a command in the mode that asks nobody.", rules::stop_bypass,
+        offered: |_, can| flag(
+            can.mode_means.values().any(|means| *means == Mode::BypassPermissions), "a mode whose requests Portolan answers")),
+    scenario!(
+        "unattended",
+        "In an unattended session, what no rule allows is denied at once.",
+        rules::unattended
+    ),
     scenario!("question", "Questions are answered with one choice, with several, and with free text.",
         question::all_kinds,
         core: true, offered: |profile, _| flag(profile.ask.is_some(), "questions")),

@@ -58,6 +58,8 @@ pub enum ActionName {
     AddRule,
     /// [`Action::RemoveRule`].
     RemoveRule,
+    /// [`Action::SetDeadline`].
+    SetDeadline,
     /// [`Action::Native`].
     Native,
     /// An action of a newer version.
@@ -93,6 +95,7 @@ impl ActionName {
             Self::SendAgain => "send_again",
             Self::AddRule => "add_rule",
             Self::RemoveRule => "remove_rule",
+            Self::SetDeadline => "set_deadline",
             Self::Native => Action::NATIVE,
             Self::Other(name) => name,
         }

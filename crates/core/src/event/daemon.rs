@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    RequestId, SessionId, TokenId,
+    Millis, RequestId, SessionId, TokenId,
     policy::Rule,
     request::{Outcome, Request},
     session::state::Summary,
@@ -42,6 +42,17 @@ pub enum DaemonEvent {
         session: SessionId,
         /// The request.
         request: Box<Request>,
+    },
+    /// A waiting request is denied at another time than before, or never.
+    RequestDeadline {
+        /// The session.
+        session: SessionId,
+        /// The request.
+        request: RequestId,
+        /// When the request is denied; absent for never.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[cfg_attr(feature = "schema", ts(optional))]
+        deadline: Option<Millis>,
     },
     /// A request no longer waits.
     RequestClosed {

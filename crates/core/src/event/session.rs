@@ -8,7 +8,7 @@ use super::{
     PlanStep, ResetReason, Setting, Task, ToolKind, ToolOutcome, TurnOrigin, TurnResult, WorkDone,
 };
 use crate::{
-    Capabilities, Generation, RequestId, Seq, SessionSpec,
+    Capabilities, Generation, Millis, RequestId, Seq, SessionSpec,
     capabilities::NativeProtocol,
     command::{Action, CommandKey, Stage},
     policy::{Rule, RuleId},
@@ -432,6 +432,21 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[cfg_attr(feature = "schema", ts(optional))]
         rule: Option<RuleId>,
+    },
+    /// Requests are denied at another time than before, or never.
+    DeadlineChanged {
+        /// The open request; absent for every later request of the session.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[cfg_attr(feature = "schema", ts(optional))]
+        request: Option<RequestId>,
+        /// When the open request is denied; absent for never.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[cfg_attr(feature = "schema", ts(optional))]
+        deadline: Option<Millis>,
+        /// How long each later request waits; absent for without end.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[cfg_attr(feature = "schema", ts(optional))]
+        seconds: Option<u32>,
     },
     /// The state of the MCP servers. Secrets are masked.
     McpServers {

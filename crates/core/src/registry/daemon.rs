@@ -85,6 +85,13 @@ impl Folded for DaemonState {
             DaemonEvent::RequestOpened { session, request } => {
                 self.requests.push(Waiting { session: *session, request: (**request).clone() });
             }
+            DaemonEvent::RequestDeadline { session, request, deadline } => {
+                let is_it =
+                    |open: &&mut Waiting| open.session == *session && open.request.request == *request;
+                if let Some(waiting) = self.requests.iter_mut().find(is_it) {
+                    waiting.request.deadline = *deadline;
+                }
+            }
             DaemonEvent::RequestClosed { session, request, .. } => {
                 self.requests.retain(|open| open.session != *session || open.request.request != *request);
             }
@@ -304,12 +311,20 @@ async fn inbox(store: &dyn Store) -> Result<Vec<Waiting>, StoreError> {
 fn write_note(book: &mut Book<DaemonState>, now: Millis, by: Option<Actor>, event: DaemonEvent) -> Seq {
     let key = |session: SessionId, request: RequestId| format!("{session}/{:020}", request.0);
     let remove = |key| Op::Remove { collection: INBOX, key };
+    let put = |waiting: &Waiting| {
+        // Our own types serialise.
+        let value = Bytes::from(serde_json::to_vec(waiting).unwrap_or_default());
+        Op::Put { collection: INBOX, key: key(waiting.session, waiting.request.request), value }
+    };
     let ops = match &event {
         DaemonEvent::RequestOpened { session, request } => {
-            let waiting = Waiting { session: *session, request: (**request).clone() };
-            // Our own types serialise.
-            let value = Bytes::from(serde_json::to_vec(&waiting).unwrap_or_default());
-            vec![Op::Put { collection: INBOX, key: key(*session, request.request), value }]
+            vec![put(&Waiting { session: *session, request: (**request).clone() })]
+        }
+        DaemonEvent::RequestDeadline { session, request, deadline } => {
+            let is_it = |open: &&Waiting| open.session == *session && open.request.request == *request;
+            let mut waiting = book.state().requests.iter().find(is_it).cloned();
+            waiting.iter_mut().for_each(|waiting| waiting.request.deadline = *deadline);
+            waiting.iter().map(put).collect()
         }
         DaemonEvent::RequestClosed { session, request, .. } => vec![remove(key(*session, *request))],
         DaemonEvent::RuleSaved { rule } => {
@@ -351,5 +366,14 @@ fn differences(
     });
     let missing = open.iter().filter(|open| !is_known(open.request));
     let missing = missing.map(|open| DaemonEvent::RequestOpened { session, request: Box::new(open.brief()) });
-    gone.chain(missing).collect()
+    let moved = open.iter().filter(|open| {
+        let known = known.iter().find(|waiting| waiting.request.request == open.request);
+        known.is_some_and(|waiting| waiting.request.deadline != open.deadline)
+    });
+    let moved = moved.map(|open| DaemonEvent::RequestDeadline {
+        session,
+        request: open.request,
+        deadline: open.deadline,
+    });
+    gone.chain(missing).chain(moved).collect()
 }

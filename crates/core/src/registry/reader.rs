@@ -127,6 +127,7 @@ impl DaemonReader {
             }
             DaemonEvent::SessionDeleted { session }
             | DaemonEvent::RequestOpened { session, .. }
+            | DaemonEvent::RequestDeadline { session, .. }
             | DaemonEvent::RequestClosed { session, .. } => self.who.sees(*session),
             DaemonEvent::RuleSaved { .. } | DaemonEvent::RuleRemoved { .. } => {
                 self.who.may_daemon(Role::Viewer).is_ok()

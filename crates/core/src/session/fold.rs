@@ -408,6 +408,14 @@ impl Folded for State {
                 });
                 self.list_rules();
             }
+            Event::DeadlineChanged { request: Some(request), deadline, .. } => {
+                if let Some(open) = self.requests.iter_mut().find(|open| open.request == *request) {
+                    open.deadline = *deadline;
+                }
+            }
+            Event::DeadlineChanged { request: None, seconds, .. } => {
+                self.spec.deadline_seconds = Some(seconds.unwrap_or(0));
+            }
             Event::McpServers { servers } => self.mcp_servers.clone_from(servers),
             Event::ToolNamed { .. }
             | Event::ToolProgress { .. }

@@ -34,7 +34,7 @@ use super::{
     state::{State, Summary},
 };
 use crate::{
-    Action, LogId, Refusal, RefusalCode, RequestId, Seq, SessionId,
+    Action, LogId, Millis, Refusal, RefusalCode, RequestId, Seq, SessionId,
     command::{Command, CommandKey, Receipt},
     event::{Exit, ExitReason},
     log::{
@@ -162,7 +162,7 @@ struct Working {
     /// An instruction that the agent had no room for.
     blocked: bool,
     published: Summary,
-    requests: Vec<RequestId>,
+    requests: Vec<(RequestId, Option<Millis>)>,
     checkpoint: Seq,
     ending: Option<Ending>,
     /// Nobody is left who could send messages.
@@ -174,7 +174,7 @@ impl Task {
     pub(crate) async fn run(mut self) {
         let head = self.log.head();
         // The daemon's log was compared with these requests before the session was opened.
-        let requests = self.log.state().requests.iter().map(|open| open.request).collect();
+        let requests = publishing::waiting(&self.log.state());
         let chunks = Chunks::restored(&self.log.state());
         let mut working = Working {
             link: None,

@@ -234,6 +234,7 @@ impl View {
             | Event::RequestDecided { .. }
             | Event::SettingChanged { .. }
             | Event::RuleAdded { .. }
+            | Event::DeadlineChanged { .. }
             | Event::RuleRemoved { .. }
             | Event::McpServers { .. }
             | Event::ToolSummary { .. }

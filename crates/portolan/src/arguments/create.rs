@@ -14,6 +14,13 @@ pub(crate) struct New {
     /// Join the new session
     #[arg(long)]
     pub(crate) attach: bool,
+    /// Nobody answers: deny at once what no rule and no mode allows. Shows the turn, waits for its end, ends the
+    /// agent, and lists what was denied; exit code 10 if anything was
+    #[arg(long, conflicts_with = "attach", requires = "prompt")]
+    pub(crate) unattended: bool,
+    /// Deny a request that nobody answers for this time, such as 90s or 5m; `none` waits without end
+    #[arg(long, value_name = "TIME")]
+    pub(crate) deadline: Option<String>,
     /// The folder that the agent works in; default: the current folder
     #[arg(long, short = 'C', value_name = "FOLDER", value_hint = ValueHint::DirPath)]
     pub(crate) cwd: Option<PathBuf>,

@@ -300,6 +300,16 @@ pub(crate) enum Verb {
         /// The prompt's entry
         prompt: u64,
     },
+    /// Change when requests are denied because nobody answered
+    Deadline {
+        /// Which session
+        id: String,
+        /// How long requests wait, such as 90s or 5m; `none` waits without end
+        time: String,
+        /// Only this open request, from now on; default: every later request of the session
+        #[arg(long, value_name = "REQUEST")]
+        request: Option<u64>,
+    },
     /// Move a prompt from the queue into the running turn
     Steer {
         /// Which session

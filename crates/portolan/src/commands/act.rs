@@ -2,7 +2,7 @@
 
 use portolan_client::{Client, Error};
 use portolan_core::{
-    Action, Refusal, RefusalCode, Seq, SessionId,
+    Action, Refusal, RefusalCode, RequestId, Seq, SessionId,
     command::{Receipt, Stage},
 };
 use serde_json::json;
@@ -53,6 +53,10 @@ pub(super) fn action(verb: Verb) -> Outcome<(String, Action)> {
         Verb::Context { id } => (id, Action::Context),
         Verb::Task { verb: Task::Stop { id, task } } => (id, Action::StopTask { task }),
         Verb::Withdraw { id, prompt } => (id, Action::Withdraw { prompt: Seq(prompt) }),
+        Verb::Deadline { id, time, request } => {
+            let seconds = inputs::wait(&time)?;
+            (id, Action::SetDeadline { request: request.map(RequestId), seconds })
+        }
         Verb::Steer { id, prompt } => (id, Action::Steer { prompt: Seq(prompt) }),
         Verb::Resend { id, command } => (id, Action::SendAgain { command: Seq(command) }),
         Verb::Rule { verb: Rule::Remove { id, tool } } => {
@@ -169,6 +173,13 @@ fn done(action: &Action) -> Option<String> {
         Action::AddRule { rule } => format!("new rule: {} {}", rule.effect, clean::line(&rule.text)),
         Action::RemoveRule { tool_name, .. } => {
             format!("`{}` needs permission again", clean::line(tool_name))
+        }
+        Action::SetDeadline { request, seconds } => {
+            let which = request.map_or_else(|| "later requests".to_owned(), |id| format!("request {id}"));
+            match seconds {
+                Some(seconds) => format!("{which}: denied if nobody answers for {seconds} s"),
+                None => format!("{which}: no deadline"),
+            }
         }
         // The result of these actions is their report; without a report there is nothing to print.
         Action::Prompt { .. }

@@ -3,11 +3,12 @@
 use portolan_client::Client;
 use portolan_core::{
     Seq, SessionSpec,
+    log::delivery::Start,
     session::state::Summary,
     spec::{ForkPoint, HookDefinition, SystemPrompt},
 };
 
-use super::{Context, attach, inputs};
+use super::{Context, attach, follow, inputs};
 use crate::{
     arguments::New,
     failure::{Failure, Outcome},
@@ -15,14 +16,26 @@ use crate::{
 };
 
 pub(super) async fn new(context: &Context, new: New) -> Outcome {
-    let join = new.attach;
+    let after = match (new.attach, new.unattended) {
+        (true, _) => Then::Join,
+        (false, true) => Then::SeeThrough,
+        (false, false) => Then::Leave,
+    };
     let (fork, fork_at) = (new.fork.clone(), new.fork_at);
     let mut spec = spec(new)?;
     let mut client = context.client().await?;
     if let Some(id) = fork {
         spec.fork = Some(ForkPoint { session: client.resolve(&id).await?, at: fork_at.map(Seq) });
     }
-    create(context, client, spec, join).await
+    create(context, client, spec, after).await
+}
+
+/// What happens once the session exists.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Then {
+    Leave,
+    Join,
+    SeeThrough,
 }
 
 /// Arguments of a fork.
@@ -47,22 +60,19 @@ pub(super) async fn fork(context: &Context, fork: Fork) -> Outcome {
         fork: Some(ForkPoint { session, at: fork.at.map(Seq) }),
         ..SessionSpec::default()
     };
-    create(context, client, spec, fork.attach).await
+    create(context, client, spec, if fork.attach { Then::Join } else { Then::Leave }).await
 }
 
-async fn create(context: &Context, mut client: Client, spec: SessionSpec, join: bool) -> Outcome {
+async fn create(context: &Context, mut client: Client, spec: SessionSpec, then: Then) -> Outcome {
     let summary = client.create(spec).await?;
-    if join {
-        return attach::join(
-            context,
-            client,
-            summary.session,
-            portolan_core::log::delivery::Start::After(Seq::ZERO),
-        )
-        .await;
+    match then {
+        Then::Join => attach::join(context, client, summary.session, Start::After(Seq::ZERO)).await,
+        Then::SeeThrough => follow::unattended(context, client, summary.session).await,
+        Then::Leave => {
+            client.close().await;
+            created(context, &summary)
+        }
     }
-    client.close().await;
-    created(context, &summary)
 }
 
 pub(super) fn created(context: &Context, summary: &Summary) -> Outcome {
@@ -118,6 +128,13 @@ fn spec(new: New) -> Outcome<SessionSpec> {
             .as_deref()
             .map(|schema| inputs::json(schema, "--json-schema"))
             .transpose()?,
+        unattended: new.unattended,
+        deadline_seconds: new
+            .deadline
+            .as_deref()
+            .map(inputs::wait)
+            .transpose()?
+            .map(Option::unwrap_or_default),
         resume: new.resume,
         fork: None,
     })

@@ -125,6 +125,17 @@ pub(super) fn variables(given: &[String]) -> Outcome<IndexMap<String, String>> {
         .collect()
 }
 
+/// How long to wait, in whole seconds; `None` for `none`, which waits without end.
+pub(super) fn wait(given: &str) -> Outcome<Option<u32>> {
+    if given == "none" {
+        return Ok(None);
+    }
+    let whole = u32::try_from(seconds(given)?).ok().filter(|seconds| *seconds > 0);
+    let why =
+        || Failure::usage(format!("`{given}` is no time to wait; use a time such as 90s or 5m, or `none`"));
+    whole.map(Some).ok_or_else(why)
+}
+
 /// A duration such as `90s`, `15m`, `12h` or `30d`, in seconds.
 pub(super) fn seconds(given: &str) -> Outcome<u64> {
     let wrong = || {

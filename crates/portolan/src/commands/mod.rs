@@ -13,6 +13,7 @@ mod devices;
 #[cfg(feature = "conformance")]
 mod doctor;
 mod export;
+mod follow;
 mod handheld;
 mod inputs;
 mod lifecycle;
@@ -86,6 +87,7 @@ pub(crate) const ACTIONS: &[(&str, &str)] = &[
     ("send_again", "resend ID 7"),
     ("add_rule", "rules add allow Bash --scope session:ID"),
     ("remove_rule", "rule remove ID Bash"),
+    ("set_deadline", "deadline ID 5m"),
     ("native", "native ID {}"),
     ("create", "new demo hello"),
     ("create", "fork ID"),
@@ -175,6 +177,7 @@ pub(crate) async fn run(arguments: Arguments) -> Outcome {
         | Verb::Context { .. }
         | Verb::Task { .. }
         | Verb::Withdraw { .. }
+        | Verb::Deadline { .. }
         | Verb::Steer { .. }
         | Verb::Resend { .. }
         | Verb::Rule { .. }

@@ -53,7 +53,11 @@ pub(crate) struct Key {
 }
 
 /// Keys of an earlier version, and their names now.
-pub(crate) const MOVED: &[(&str, &str)] = &[("insights.allow_bypass", "sessions.allow_bypass")];
+pub(crate) const MOVED: &[(&str, &str)] = &[
+    ("sessions.allow_bypass", "policy.allow_bypass"),
+    ("insights.allow_bypass", "policy.allow_bypass"),
+    ("requests.deadline_seconds", "policy.deadline_seconds"),
+];
 
 /// Every key, in the order of the settings.
 pub(crate) static KEYS: LazyLock<Vec<Key>> = LazyLock::new(|| {
@@ -185,7 +189,7 @@ mod tests {
             (Kind::Number, "30")
         );
         assert_eq!(
-            (of("requests.deadline_seconds").kind, &*of("requests.deadline_seconds").default),
+            (of("policy.deadline_seconds").kind, &*of("policy.deadline_seconds").default),
             (Kind::Number, "")
         );
         assert_eq!((of("handheld.fill").kind, &*of("handheld.fill").default), (Kind::Switch, "true"));

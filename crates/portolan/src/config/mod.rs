@@ -28,7 +28,7 @@ pub(crate) struct Settings {
     pub(crate) retention: Retention,
     pub(crate) limits: Limits,
     pub(crate) sessions: Sessions,
-    pub(crate) requests: Requests,
+    pub(crate) policy: Policy,
     pub(crate) log: Log,
     /// A table for each frontend in the frontends' catalogue.
     #[serde(flatten)]
@@ -180,16 +180,16 @@ pub(crate) struct Sessions {
     /// Folders that sessions may work in, including their subfolders. Symbolic links are resolved first. An empty list
     /// allows every folder.
     pub(crate) roots: Vec<PathBuf>,
-    /// Let owners use modes in which an agent acts without asking, such as `bypassPermissions`, `full-access` or
-    /// `yolo`. Other roles may never use these modes, through any frontend.
-    pub(crate) allow_bypass: bool,
 }
 
-/// Requests: what an agent waits for.
+/// What may happen without a person.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-pub(crate) struct Requests {
-    /// A request that nobody answers for this time is denied. Default: never.
+pub(crate) struct Policy {
+    /// Let owners use modes in which an agent acts without asking, such as `bypassPermissions`, `full-access` or
+    /// `yolo`. Other roles may never use these modes, through any frontend. Deny rules hold in these modes too.
+    pub(crate) allow_bypass: bool,
+    /// A request that nobody answers for this time is denied. A session may have its own time. Default: never.
     pub(crate) deadline_seconds: Option<u32>,
 }
 

@@ -90,9 +90,9 @@ pub(crate) async fn build(
 /// What sessions may do, from the configuration.
 fn policy(settings: &Settings, own: &Path) -> Policy {
     Policy {
-        request_deadline: settings.requests.deadline_seconds.map(seconds),
+        request_deadline: settings.policy.deadline_seconds.map(seconds),
         roots: settings.sessions.roots.clone().into(),
-        bypass: if settings.sessions.allow_bypass { Bypass::ForOwners } else { Bypass::Refused },
+        bypass: if settings.policy.allow_bypass { Bypass::ForOwners } else { Bypass::Refused },
         home: std::env::home_dir(),
         own: [own.to_path_buf()].into(),
         idle_after: settings.limits.agent_idle(),

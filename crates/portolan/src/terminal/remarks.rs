@@ -14,6 +14,7 @@ use super::{
     style::{Line, Style},
     tools,
 };
+use crate::home::rfc3339;
 
 fn outcome_word(outcome: ToolOutcome) -> &'static str {
     use ToolOutcome as O;
@@ -171,6 +172,14 @@ pub(super) fn remark(event: &Event, by: Option<&str>) -> Option<Line> {
         Event::RuleRemoved { tool_name, .. } => {
             dim(format!("the rule for {} is removed{by}", clean::line(tool_name)))
         }
+        Event::DeadlineChanged { request: Some(request), deadline, .. } => dim(match deadline {
+            Some(at) => format!("request {request} is denied at {}{by}", rfc3339(*at)),
+            None => format!("request {request} waits without a deadline{by}"),
+        }),
+        Event::DeadlineChanged { request: None, seconds, .. } => dim(match seconds {
+            Some(seconds) => format!("requests wait {seconds} s from now on{by}"),
+            None => format!("requests wait without a deadline from now on{by}"),
+        }),
         Event::McpServers { servers } => {
             let all: Vec<String> = servers
                 .iter()

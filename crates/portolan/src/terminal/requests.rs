@@ -12,6 +12,7 @@ use super::{
     clean, diff,
     style::{Line, Style},
 };
+use crate::home::rfc3339;
 
 /// How many lines of each diff a block shows; the block also shows how many more there are.
 const DIFF_LINES: usize = 60;
@@ -94,6 +95,9 @@ fn shown(request: &Request, extent: Extent) -> Vec<Line> {
     }
     if let Some(judgement) = &request.policy {
         body.push(risk(judgement));
+    }
+    if let Some(deadline) = request.deadline {
+        body.push(Line::new(Style::Warning, format!("denied at {} if nobody answers", rfc3339(deadline))));
     }
     lines.extend(body.into_iter().map(|line| line.indented(2)));
     lines

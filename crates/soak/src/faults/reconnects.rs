@@ -33,7 +33,7 @@ const PROMPTS: &[&str] = &[
 pub async fn run(run: Run) -> Result<Tally> {
     let times = run.extent.of(1000, 120);
     let mut chance = Chance::new(run.seed);
-    let place = Place::new("[agents.demo.env]\nDEMO_PACE_MS = \"3\"\n[sessions]\nallow_bypass = true\n")?;
+    let place = Place::new("[agents.demo.env]\nDEMO_PACE_MS = \"3\"\n[policy]\nallow_bypass = true\n")?;
     let (_, door) = place.up()?;
     let mut owner = Link::open(&door, "owner").await?;
     // No requests: the stream never waits.

@@ -25,6 +25,10 @@ export interface Waiting {
 
 const keyOf = (session: SessionId, request: RequestId) => `${session}:${request}`;
 
+function withDeadline({ deadline: _before, ...rest }: Request, deadline: number | undefined): Request {
+  return deadline === undefined ? rest : { ...rest, deadline };
+}
+
 class Daemon {
   sessions = new SvelteMap<SessionId, Summary>();
   waiting = new SvelteMap<string, Waiting>();
@@ -97,6 +101,12 @@ class Daemon {
       case "request_opened":
         this.#opened(event.session, event.request);
         break;
+      case "request_deadline": {
+        const key = keyOf(event.session, event.request);
+        const known = this.waiting.get(key);
+        if (known) this.waiting.set(key, { ...known, request: withDeadline(known.request, event.deadline) });
+        break;
+      }
       case "request_closed": {
         const key = keyOf(event.session, event.request);
         const known = this.waiting.get(key);

@@ -62,6 +62,9 @@ export function noteOf(event: Remark): Note | null {
       );
     case "rule_removed":
       return note(`The rule for ${event.tool_name} is removed`);
+    case "deadline_changed":
+      if (event.request !== undefined) return note(event.deadline === undefined ? "The request has no deadline any more." : `The request is denied at ${new Date(event.deadline).toLocaleTimeString()} if nobody answers.`);
+      return note(event.seconds === undefined ? "Requests have no deadline from now on." : `From now on, a request that nobody answers for ${event.seconds} s is denied.`);
     case "session_renamed":
       return note(`Renamed to “${event.name}”`);
     case "session_created":

@@ -224,6 +224,7 @@ fn is_past(event: &Event) -> bool {
         | Event::Receipt { .. }
         | Event::SettingChanged { .. }
         | Event::RuleAdded { .. }
+        | Event::DeadlineChanged { .. }
         | Event::RuleRemoved { .. }
         | Event::McpServers { .. }
         | Event::AuthStatus { .. } => false,

@@ -6,7 +6,7 @@ use crate::{
     command::{ActionName, Stage},
     event::Content,
     policy::{Rule, check},
-    request::Answer,
+    request::{Answer, Request},
     session::state::State,
 };
 
@@ -190,6 +190,13 @@ impl Machine {
                     refuse(RefusalCode::NotFound, "there is no rule for that tool")
                 }
             }
+            Action::SetDeadline { request, seconds } => {
+                if *seconds == Some(0) {
+                    let why = "a deadline is at least one second; `deny` denies a request at once";
+                    return refuse(RefusalCode::Invalid, why);
+                }
+                request.map_or(Ok(()), |request| open_request(state, request).map(drop))
+            }
             Action::Native { .. } => {
                 Capabilities::require(can.passthrough, agent, "take messages of its own protocol")?;
                 running()
@@ -209,19 +216,24 @@ impl Machine {
     }
 }
 
+/// The open request with this id.
+fn open_request(state: &State, request: RequestId) -> Result<&Request, Refusal> {
+    state.requests.iter().find(|open| open.request == request).ok_or_else(|| {
+        let closed = state.closed_requests.iter().rev().find(|closed| closed.request == request);
+        closed.map_or_else(
+            || Refusal::new(RefusalCode::NotFound, format!("no request {request} waits in this session")),
+            |closed| Refusal::already_closed(request, closed.outcome.clone()),
+        )
+    })
+}
+
 fn admit_answer(
     state: &State,
     request: RequestId,
     digest: Option<&str>,
     answer: &Answer,
 ) -> Result<(), Refusal> {
-    let Some(open) = state.requests.iter().find(|open| open.request == request) else {
-        let closed = state.closed_requests.iter().rev().find(|closed| closed.request == request);
-        return Err(closed.map_or_else(
-            || Refusal::new(RefusalCode::NotFound, format!("no request {request} waits in this session")),
-            |closed| Refusal::already_closed(request, closed.outcome.clone()),
-        ));
-    };
+    let open = open_request(state, request)?;
     if open.generation != state.generation {
         return Err(Refusal::new(RefusalCode::Stale, "an earlier start of the agent asked this"));
     }

@@ -133,6 +133,16 @@ impl Machine {
                 );
                 return done(book);
             }
+            Action::SetDeadline { request, seconds } => {
+                let at = |seconds: u32| Millis(now.0 + i64::from(seconds) * 1000);
+                let changed = Event::DeadlineChanged {
+                    request,
+                    deadline: request.and_then(|_| seconds.map(at)),
+                    seconds: seconds.filter(|_| request.is_none()),
+                };
+                book.append(now, Some(by.clone()), changed);
+                return done(book);
+            }
             Action::RemoveRule { tool_name, rule } => {
                 book.append(now, Some(by.clone()), Event::RuleRemoved { tool_name, rule });
                 return done(book);

@@ -1,5 +1,7 @@
 //! Requests: opened once, answered at most once, closed for everybody at the same entry.
 
+use std::time::Duration;
+
 use sha2::{Digest as _, Sha256};
 
 use super::{Machine, OPEN_REQUESTS};
@@ -14,6 +16,9 @@ use crate::{
     session::{settle::receipt, state::State},
     spec::MASK,
 };
+
+/// What answers when neither a rule nor a mode does.
+const UNATTENDED: &str = "unattended";
 
 /// A request as the agent reports it.
 pub(super) struct Opened {
@@ -108,9 +113,11 @@ impl Machine {
         }
         let seq = book.head().next();
         let request = RequestId(seq.0);
+        let unattended = book.state().spec.unattended;
         let judgement = self.judge(book.state(), now, &ask);
-        let decided = self.decided(judgement.as_ref());
-        let deadline = self.policy.request_deadline.filter(|_| decided.is_none());
+        let judgement = if unattended { judgement.map(denied_without_a_person) } else { judgement };
+        let decided = self.decided(judgement.as_ref()).or_else(|| unattended.then(nobody_is_here));
+        let deadline = self.deadline(book.state()).filter(|_| decided.is_none());
         let opened = Box::new(Request {
             request,
             generation: book.state().generation,
@@ -132,6 +139,12 @@ impl Machine {
         let outcome = Outcome::Answered { answer: answer.clone(), by };
         book.append_raw(now, None, Event::RequestDecided { request: opened, outcome }, raw);
         self.tell(book, Ticket(request.0), Order::Answer { key, ask: Box::new(ask), answer }, None);
+    }
+
+    /// How long a new request waits: as the session says, or else as the configuration does.
+    fn deadline(&self, state: &State) -> Option<Duration> {
+        let seconds = |seconds: u32| (seconds > 0).then(|| Duration::from_secs(seconds.into()));
+        state.spec.deadline_seconds.map_or(self.policy.request_deadline, seconds)
     }
 
     /// What policy says about a request; `None` if it says nothing about such requests.
@@ -159,7 +172,8 @@ impl Machine {
             };
             let rule = judgement.rules.iter().map(|rule| rule.line.as_str()).collect::<Vec<_>>().join(", ");
             let mode = || judgement.mode.map_or_else(String::new, |mode| format!("mode {mode}"));
-            Some((answer, Actor::Policy { rule: if rule.is_empty() { mode() } else { rule } }))
+            let by = if rule.is_empty() { mode() } else { rule };
+            Some((answer, Actor::Policy { rule: if by.is_empty() { UNATTENDED.into() } else { by } }))
         });
         by_policy.or_else(|| {
             let too_many = self.memory.keys.len() >= OPEN_REQUESTS;
@@ -169,6 +183,21 @@ impl Machine {
             })
         })
     }
+}
+
+/// In an unattended session, what would be asked is denied.
+fn denied_without_a_person(judgement: Judgement) -> Judgement {
+    if judgement.decision != Decision::Ask {
+        return judgement;
+    }
+    let why = format!("{}; nobody is asked in an unattended session", judgement.why);
+    Judgement { decision: Decision::Deny, why, ..judgement }
+}
+
+/// The answer to a request that no policy is about, in an unattended session.
+fn nobody_is_here() -> (Answer, Actor) {
+    let why = "nobody answers in an unattended session; go on without an answer".to_owned();
+    (Answer::deny(Some(why)), Actor::Policy { rule: UNATTENDED.into() })
 }
 
 /// The answer as the agent gets it: a denial always has words, and the agent gets the mode that it works in.

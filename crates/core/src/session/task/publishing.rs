@@ -5,7 +5,7 @@ use tokio::{sync::mpsc, time::Instant};
 
 use super::{CHECKPOINT_EVERY, RELEASE_AFTER, SUMMARY_EVERY, Task, Working};
 use crate::{
-    DaemonEvent, LogId, SessionId,
+    DaemonEvent, LogId, Millis, RequestId, SessionId,
     log::Book,
     ports::{Op, StoreError},
     session::{
@@ -59,22 +59,9 @@ impl Task {
             }
             book.also(Op::Summary(Box::new(working.published.clone())));
         }
-        let open: Vec<_> = book.state().requests.iter().map(|request| request.request).collect();
+        let open = waiting(book.state());
         if open != working.requests {
-            for request in book.state().requests.iter().filter(|r| !working.requests.contains(&r.request)) {
-                notes.push(DaemonEvent::RequestOpened {
-                    session: self.id,
-                    request: Box::new(request.brief()),
-                });
-            }
-            for request in working.requests.iter().filter(|known| !open.contains(known)) {
-                let closed =
-                    book.state().closed_requests.iter().rev().find(|closed| closed.request == *request);
-                if let Some(closed) = closed {
-                    let outcome = closed.outcome.clone();
-                    notes.push(DaemonEvent::RequestClosed { session: self.id, request: *request, outcome });
-                }
-            }
+            request_notes(self.id, book.state(), &working.requests, &mut notes);
             working.requests = open;
         }
         // Only with a durable entry: streamed entries change nothing that opening would have to read, and a checkpoint
@@ -102,6 +89,40 @@ impl Task {
                 Err(mpsc::error::TrySendError::Closed(_)) => return,
             }
         }
+    }
+}
+
+/// The open requests, and when each is denied.
+pub(super) fn waiting(state: &State) -> Vec<(RequestId, Option<Millis>)> {
+    state.requests.iter().map(|open| (open.request, open.deadline)).collect()
+}
+
+/// What the daemon's log says about the requests of a session that were `known` before.
+fn request_notes(
+    session: SessionId,
+    state: &State,
+    known: &[(RequestId, Option<Millis>)],
+    notes: &mut Vec<DaemonEvent>,
+) {
+    for open in &state.requests {
+        let (request, deadline) = (open.request, open.deadline);
+        match known.iter().find(|(known, _)| *known == request) {
+            None => {
+                notes.push(DaemonEvent::RequestOpened { session, request: Box::new(open.brief()) });
+            }
+            Some((_, before)) if *before != deadline => {
+                notes.push(DaemonEvent::RequestDeadline { session, request, deadline });
+            }
+            Some(_) => {}
+        }
+    }
+    let gone = known.iter().filter(|(known, _)| !state.requests.iter().any(|open| open.request == *known));
+    for (request, _) in gone {
+        let closed = state.closed_requests.iter().rev().find(|closed| closed.request == *request);
+        notes.extend(closed.map(|closed| {
+            let outcome = closed.outcome.clone();
+            DaemonEvent::RequestClosed { session, request: *request, outcome }
+        }));
     }
 }
 

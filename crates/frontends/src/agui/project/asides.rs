@@ -88,6 +88,7 @@ impl Projector {
             | Event::CommandAccepted { .. }
             | Event::Receipt { .. }
             | Event::RuleAdded { .. }
+            | Event::DeadlineChanged { .. }
             | Event::RuleRemoved { .. }
             | Event::Usage { .. }
             | Event::Unknown { .. }

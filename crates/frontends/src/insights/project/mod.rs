@@ -362,6 +362,7 @@ impl View {
             | Event::TaskChanged { .. }
             | Event::RequestDecided { .. }
             | Event::RuleAdded { .. }
+            | Event::DeadlineChanged { .. }
             | Event::RuleRemoved { .. }
             | Event::McpServers { .. }
             | Event::Retry { .. }

@@ -53,12 +53,12 @@ fn unknown_agents(settings: &Settings, origins: &BTreeMap<String, Origin>) -> Ve
 }
 
 fn limits_of_nothing(settings: &Settings, origins: &BTreeMap<String, Origin>) -> Vec<String> {
-    let (limits, requests) = (&settings.limits, &settings.requests);
+    let (limits, policy) = (&settings.limits, &settings.policy);
     let values = [
         ("limits.agent_ready_seconds", Some(limits.agent_ready_seconds)),
         ("limits.control_request_seconds", Some(limits.control_request_seconds)),
         ("limits.line_bytes", Some(limits.line_bytes)),
-        ("requests.deadline_seconds", requests.deadline_seconds),
+        ("policy.deadline_seconds", policy.deadline_seconds),
     ];
     let nothing = values.into_iter().filter(|(_, value)| *value == Some(0));
     let told = nothing.map(|(path, _)| {

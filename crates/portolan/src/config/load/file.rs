@@ -12,18 +12,31 @@ use super::{
     Origin, Settings, did_you_mean,
     keys::{self, KEYS},
     moved, one_line,
-    values::{alone, get},
+    values::{alone, get, insert, remove},
 };
 
-/// Reads the file. The error lists every unknown key and every invalid value, each with its line.
-pub(super) fn read(text: &str, origins: &mut BTreeMap<String, Origin>) -> Result<Table, Vec<String>> {
+/// Reads the file; keys under their old names are warnings. The error lists every unknown key and every invalid value,
+/// each with its line.
+pub(super) fn read(
+    text: &str,
+    origins: &mut BTreeMap<String, Origin>,
+    warnings: &mut Vec<String>,
+) -> Result<Table, Vec<String>> {
     let spanned =
         DeTable::parse(text).map_err(|error| vec![at(text, error.span(), &one_line(error.message()))])?;
-    let mut walk = Walk { text, problems: Vec::new(), values: Vec::new() };
+    let mut walk = Walk { text, problems: Vec::new(), values: Vec::new(), moved: Vec::new() };
     walk.table(&mut Vec::new(), spanned.get_ref());
-    let table: Table = text
+    let mut table: Table = text
         .parse()
         .map_err(|error: toml::de::Error| vec![at(text, error.span(), &one_line(error.message()))])?;
+    for (old, new, span) in walk.moved.clone() {
+        warnings.push(at(text, Some(span.clone()), &moved(old, new)));
+        let value = remove(&mut table, old);
+        if let (Some(value), None) = (value, get(&table, new)) {
+            insert(&mut table, new, value);
+            walk.values.push((new.to_owned(), span));
+        }
+    }
     for (path, span) in walk.values.clone() {
         if let Some(Err(why)) = get(&table, &path).map(|value| alone(&path, value.clone())) {
             walk.problem(span, &format!("`{path}`: {why}"));
@@ -33,7 +46,10 @@ pub(super) fn read(text: &str, origins: &mut BTreeMap<String, Origin>) -> Result
         walk.problems.sort_by_key(|(line, _)| *line);
         return Err(walk.problems.into_iter().map(|(_, problem)| problem).collect());
     }
-    if let Err(error) = toml::from_str::<Settings>(text) {
+    // A file with an old name has had its values checked one by one.
+    if walk.moved.is_empty()
+        && let Err(error) = toml::from_str::<Settings>(text)
+    {
         let span = error.span();
         let path = walk
             .values
@@ -58,6 +74,8 @@ struct Walk<'t> {
     problems: Vec<(usize, String)>,
     /// Full name and place of every value.
     values: Vec<(String, Range<usize>)>,
+    /// Old name, new name and place of every value under an old name.
+    moved: Vec<(&'static str, &'static str, Range<usize>)>,
 }
 
 impl Walk<'_> {
@@ -76,9 +94,14 @@ impl Walk<'_> {
 
     fn value(&mut self, path: &mut Vec<String>, at_name: Range<usize>, value: &Spanned<DeValue<'_>>) {
         let names: Vec<&str> = path.iter().map(String::as_str).collect();
-        if KEYS.iter().any(|key| key.matches(&names)) {
+        let full = path.join(".");
+        let old = keys::MOVED.iter().find(|(old, _)| *old == full);
+        let holds_old = keys::MOVED.iter().any(|(old, _)| old.starts_with(&format!("{full}.")));
+        if let Some((old, new)) = old {
+            self.moved.push((old, new, value.span()));
+        } else if KEYS.iter().any(|key| key.matches(&names)) {
             self.values.push((path.join("."), value.span()));
-        } else if KEYS.iter().any(|key| key.lies_under(&names)) {
+        } else if holds_old || KEYS.iter().any(|key| key.lies_under(&names)) {
             if let DeValue::Table(inner) = value.get_ref() {
                 self.table(path, inner);
             } else {
@@ -86,9 +109,6 @@ impl Walk<'_> {
                     format!("`{}` must be a table, not `{}`", path.join("."), value.get_ref().type_str());
                 self.problem(at_name, &text);
             }
-        } else if let Some((_, to)) = keys::MOVED.iter().find(|(old, _)| *old == path.join(".")) {
-            let text = moved(to);
-            self.problem(at_name, &text);
         } else {
             let last = names.last().copied().unwrap_or_default();
             let meant = keys::similar(last, keys::siblings(&names));

@@ -99,7 +99,7 @@ pub(crate) fn assemble(
     overrides: &[Override],
 ) -> Result<Loaded, Vec<String>> {
     let mut layers = Layers::default();
-    match file::read(text, &mut layers.origins) {
+    match file::read(text, &mut layers.origins, &mut layers.warnings) {
         Ok(table) => layers.merged = table,
         Err(found) => layers.problems.extend(found),
     }
@@ -132,11 +132,12 @@ struct Layers {
 impl Layers {
     /// An environment variable with our prefix.
     fn variable(&mut self, name: &str, value: &str) {
-        if let Some((_, to)) = keys::MOVED.iter().find(|(old, _)| keys::variable(old) == name) {
-            self.problems.push(format!("environment {name}: {}", moved(to)));
-            return;
+        let old = keys::MOVED.iter().find(|(old, _)| keys::variable(old) == name);
+        let wanted = old.map_or_else(|| name.to_owned(), |(_, new)| keys::variable(new));
+        if old.is_some() {
+            self.warnings.push(format!("environment {name}: {}", moved(name, &wanted)));
         }
-        match KEYS.iter().find(|key| key.variable().is_some_and(|variable| variable == name)) {
+        match KEYS.iter().find(|key| key.variable().is_some_and(|variable| variable == wanted)) {
             Some(key) => {
                 let origin = Origin::Environment(name.to_owned());
                 let done = put(&mut self.merged, key, &key.path, value, origin, &mut self.origins);
@@ -156,21 +157,26 @@ impl Layers {
 
     /// An option of the command line.
     fn option(&mut self, given: &Override) {
-        let Some(key) = keys::find(&given.path) else {
+        let old = keys::MOVED.iter().find(|(old, _)| *old == given.path);
+        let path = old.map_or(given.path.as_str(), |(_, new)| new);
+        if old.is_some() {
+            self.warnings.push(format!("{}: {}", given.flag, moved(&given.path, path)));
+        }
+        let Some(key) = keys::find(path) else {
             let meant = keys::similar(&given.path, KEYS.iter().map(|key| key.path.as_str()));
             let why = format!("{}: unknown key `{}`{}", given.flag, given.path, did_you_mean(meant));
             self.problems.push(why);
             return;
         };
         let origin = Origin::Flag(given.flag.clone());
-        let done = put(&mut self.merged, key, &given.path, &given.value, origin, &mut self.origins);
+        let done = put(&mut self.merged, key, path, &given.value, origin, &mut self.origins);
         self.problems.extend(done.err());
     }
 }
 
-/// A setting with a wider effect than before is never migrated silently.
-fn moved(to: &str) -> String {
-    format!("this key is now `{to}` and affects every frontend; set `{to}` instead")
+/// An old name works in this version only.
+fn moved(old: &str, new: &str) -> String {
+    format!("`{old}` is now called `{new}`; the next version refuses the old name")
 }
 
 fn did_you_mean(meant: Option<&str>) -> String {

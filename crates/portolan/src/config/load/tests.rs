@@ -1,7 +1,7 @@
 //! What each layer sets, which layer wins, and the text of every error.
 
 use super::*;
-use crate::config::Level;
+use crate::config::{Level, Policy};
 
 fn file(text: &str) -> Result<Loaded, Vec<String>> {
     assemble(text, [], &[])
@@ -48,14 +48,34 @@ fn the_table_of_a_frontend_is_checked_like_every_other_table() {
 }
 
 #[test]
-fn the_error_for_a_moved_key_names_the_new_key() {
-    let why = "this key is now `sessions.allow_bypass` and affects every frontend; set `sessions.allow_bypass` instead";
-    let old = "[insights]\nallow_bypass = true\n";
-    assert_eq!(file(old).unwrap_err(), [format!("portolan.toml:2: {why}")]);
-    let variable = "PORTOLAN_INSIGHTS_ALLOW_BYPASS";
-    let told = assemble("", [(variable.to_owned(), "true".to_owned())], &[]).unwrap_err();
-    assert_eq!(told, [format!("environment {variable}: {why}")]);
-    assert!(file("[sessions]\nallow_bypass = true\n").unwrap().settings.sessions.allow_bypass);
+fn a_key_under_its_old_name_works_with_a_warning() {
+    for (table, key, value) in [
+        ("sessions", "allow_bypass", "true"),
+        ("insights", "allow_bypass", "true"),
+        ("requests", "deadline_seconds", "7"),
+    ] {
+        let later = "; the next version refuses the old name";
+        let loaded = file(&format!("[{table}]\n{key} = {value}\n")).unwrap();
+        let why = format!("portolan.toml:2: `{table}.{key}` is now called `policy.{key}`{later}");
+        assert_eq!(loaded.warnings, [why]);
+        let policy = loaded.settings.policy;
+        assert_eq!(
+            (policy.allow_bypass, policy.deadline_seconds),
+            match value {
+                "true" => (true, None),
+                _ => (false, Some(7)),
+            }
+        );
+        assert_eq!(loaded.origins[&format!("policy.{key}")], Origin::File(2));
+        let [old, new] = [table, "policy"].map(|table| format!("PORTOLAN_{table}_{key}").to_uppercase());
+        let loaded = assemble("", [(old.clone(), value.to_owned())], &[]).unwrap();
+        assert_eq!(loaded.warnings, [format!("environment {old}: `{old}` is now called `{new}`{later}")]);
+        assert_ne!(loaded.settings.policy, Policy::default());
+    }
+    let both = file("[sessions]\nallow_bypass = true\n[policy]\nallow_bypass = false\n").unwrap();
+    assert!(!both.settings.policy.allow_bypass, "the new name counts");
+    let wrong = "portolan.toml:2: `policy.allow_bypass`: invalid type: integer `3`, expected a boolean";
+    assert_eq!(file("[sessions]\nallow_bypass = 3\n").unwrap_err(), [wrong]);
 }
 
 #[test]
@@ -230,8 +250,8 @@ fn a_limit_of_zero_is_refused() {
         "a grace time of zero is allowed"
     );
     assert_eq!(
-        file("[requests]\ndeadline_seconds = 0\n").unwrap_err(),
-        ["portolan.toml:2: `requests.deadline_seconds` must be at least 1; nothing works with 0"]
+        file("[policy]\ndeadline_seconds = 0\n").unwrap_err(),
+        ["portolan.toml:2: `policy.deadline_seconds` must be at least 1; nothing works with 0"]
     );
 }
 

@@ -48,7 +48,19 @@ pub(super) fn get<'t>(table: &'t Table, path: &str) -> Option<&'t Value> {
     names.try_fold(first, |value, name| value.get(name))
 }
 
-fn insert(table: &mut Table, path: &str, value: Value) {
+/// Takes the value with that name out, and every table that is empty without it.
+pub(super) fn remove(table: &mut Table, path: &str) -> Option<Value> {
+    let Some((first, rest)) = path.split_once('.') else { return table.remove(path) };
+    let Some(Value::Table(inner)) = table.get_mut(first) else { return None };
+    let value = remove(inner, rest);
+    if inner.is_empty() {
+        table.remove(first);
+    }
+    value
+}
+
+/// Puts a value under that name.
+pub(super) fn insert(table: &mut Table, path: &str, value: Value) {
     match path.split_once('.') {
         None => {
             table.insert(path.to_owned(), value);
