@@ -197,7 +197,7 @@ fn command_reasons(command: &Command, reading: &Reading<'_>, facts: &Facts, foun
         }
     }
     for hidden in &command.hidden {
-        found.add(Level::High, format!("cannot be seen: {}", hidden.describe()));
+        found.add(Level::High, format!("runs something that Portolan cannot see: {}", hidden.describe()));
     }
     if let Some(assignment) = command.assignments.iter().find(|assignment| assignment.changes_what_runs) {
         found.add(Level::High, format!("`{}` changes what runs", assignment.name));
