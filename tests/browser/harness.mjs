@@ -9,7 +9,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { chromium } from 'playwright-core';
 
-const BINARY = process.env.PORTOLAN_BIN ?? new URL('../../target/debug/portolan', import.meta.url).pathname;
+export const BINARY = process.env.PORTOLAN_BIN ?? new URL('../../target/debug/portolan', import.meta.url).pathname;
 /** The pinned Claude Code and Codex; `cargo xtask test --stage browser` names them. */
 const CLAUDE = process.env.PORTOLAN_CLAUDE;
 const CODEX = process.env.PORTOLAN_CODEX;

@@ -81,7 +81,7 @@ async fn a_prompt_that_a_kill_parked_is_sent_when_its_sender_repeats_it() {
         let all = SessionQuery { archived: None, live: false, before: None, limit: 10 };
         let listed = world.registry.list(&owner(), all).await.expect("a list").remove(0);
         assert_eq!((listed.status, listed.queued), (Status::Terminated, 1));
-        assert_eq!(listed.parked().as_deref(), Some("1 prompt waits; resume starts it"));
+        assert_eq!(listed.parked().as_deref(), Some("1 prompt waits; resume the session to send it"));
         starts_nothing(&world).await;
         let again = submit(&world, session, "parked", prompt("second")).await;
         assert_eq!(again, before, "the same command");

@@ -161,7 +161,7 @@ async fn a_rule_of_a_project_is_suspended_while_another_folder_stands_at_its_pat
     std::fs::rename(&shop, top.path().join("moved")).expect("moved");
     std::fs::create_dir(&shop).expect("another folder");
     assert_eq!(decide().await, Decision::Ask);
-    assert_eq!(idle().await.as_deref(), Some("suspended: another folder stands at this path"));
+    assert_eq!(idle().await.as_deref(), Some("suspended: another folder is now at this path"));
 }
 
 #[tokio::test]

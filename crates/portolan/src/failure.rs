@@ -20,9 +20,9 @@ pub(crate) enum Exit {
     Unreachable = 3,
     /// There is no such session, request, agent or token.
     NotFound = 4,
-    /// The turn that was waited for failed.
+    /// With `send --wait`: the turn failed.
     TurnFailed = 5,
-    /// The turn that was waited for was interrupted.
+    /// With `send --wait`: the turn was interrupted.
     TurnInterrupted = 6,
     /// The result did not come in time, or nobody knows the outcome.
     Uncertain = 7,
@@ -46,8 +46,8 @@ impl Exit {
         ),
         (Self::Unreachable as u8, "no daemon runs, or the daemon cannot be reached"),
         (Self::NotFound as u8, "no such session, request, agent or token"),
-        (Self::TurnFailed as u8, "the turn that was waited for failed"),
-        (Self::TurnInterrupted as u8, "the turn that was waited for was interrupted"),
+        (Self::TurnFailed as u8, "with `send --wait`: the turn failed"),
+        (Self::TurnInterrupted as u8, "with `send --wait`: the turn was interrupted"),
         (Self::Uncertain as u8, "the result did not come in time, or nobody knows the outcome"),
         #[cfg(feature = "conformance")]
         (Self::Degraded as u8, "with `doctor`: something does not work, or an agent is not logged in"),

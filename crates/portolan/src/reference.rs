@@ -41,7 +41,7 @@ pub(crate) fn cli() -> String {
     let mut out = String::from(
         "# Command line\n\n\
          Generated from the code by `portolan reference cli`; do not edit.\n\n\
-         stdout is data, stderr is for people. Every verb takes `--json`. Session ids may be shortened to their beginning or \
+         Results go to stdout, messages for people go to stderr. Every verb takes `--json`. Session ids may be shortened to their beginning or \
          end as long as they stay unique. A verb that needs the daemon starts the daemon if none runs. Colour is for \
          terminals only; `NO_COLOR` switches it off.\n\n",
     );

@@ -540,7 +540,7 @@ fn prompts_parked_by_a_kill_are_shown_and_run_when_their_sender_sends_them_again
     wait_for("the start", || (started() == 1).then_some(()));
     home.kill();
     home.up();
-    let told = "1 prompt waits; resume starts it";
+    let told = "1 prompt waits; resume the session to send it";
     assert!(home.run(["ls"]).ok().contains(told), "{:?}", home.run(["ls"]));
     assert!(home.run(["show", &session]).ok().contains(told));
     assert_eq!(started(), 1, "the start of the daemon starts no agent");
@@ -556,7 +556,7 @@ fn prompts_parked_by_a_kill_are_shown_and_run_when_their_sender_sends_them_again
     wait_for("the third start", || (started() == 3).then_some(()));
     home.kill();
     home.up();
-    assert!(home.run(["ls"]).ok().contains("2 prompts wait; resume starts them"));
+    assert!(home.run(["ls"]).ok().contains("2 prompts wait; resume the session to send them"));
     let receipt = rest(&home, &path, &prompt);
     assert_eq!(receipt["receipt"]["stage"], "accepted", "{receipt}");
     wait_for("the fourth start", || (started() == 4).then_some(()));

@@ -49,7 +49,7 @@ type Touching = (text: string, grave?: boolean) => void;
 
 const WRITES_OUTSIDE = "writes outside the folder";
 const NAMES_OUTSIDE = "names a path outside the folder";
-const SECRETS = "names a place of secrets";
+const SECRETS = "names a place where secrets are kept";
 const NETWORK = "uses the network";
 const DELETES = "deletes files";
 

@@ -68,7 +68,7 @@ test("paths outside of the folder are named, for commands and for changes", () =
   expect(run("echo x >> ~/.bashrc")).toEqual(["! writes outside the folder"]);
   expect(run("cp a ../b")).toEqual(["! writes outside the folder"]);
   expect(run("cp ~/ship/a /home/ada/ship/b")).toEqual([]);
-  expect(run("cat ~/.ssh/id_rsa .env.example")).toEqual(["! names a place of secrets", "names a path outside the folder"]);
+  expect(run("cat ~/.ssh/id_rsa .env.example")).toEqual(["! names a place where secrets are kept", "names a path outside the folder"]);
   expect(said({ changes: [{ path: "/home/ada/ship/a", change: "modify" }, { path: "b", change: "delete" }] })).toEqual(["! deletes a file", "writes a file"]);
   expect(said({ changes: [{ path: "../a", change: "create" }, { path: "/home/ada/ship2/b", change: "create" }] })).toEqual(["! writes outside the folder", "writes 2 files"]);
   expect(said({ changes: [{ path: ".git/hooks/pre-commit", change: "create" }] })).toEqual(["! writes a Git hook, which runs later", "writes a file"]);

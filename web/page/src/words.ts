@@ -12,7 +12,7 @@ export function stateOf({ status, asleep }: Pick<Summary, "status" | "asleep">):
 /** Says how many prompts wait for an agent that does not start by itself. */
 export function parked({ status, queued }: Pick<Summary, "status" | "queued">): string | undefined {
   if (!queued || (status !== "terminated" && status !== "error")) return undefined;
-  return queued === 1 ? "1 prompt waits; resume starts it" : `${queued} prompts wait; resume starts them`;
+  return queued === 1 ? "1 prompt waits; resume the session to send it" : `${queued} prompts wait; resume the session to send them`;
 }
 
 export function nameOf(summary: Pick<Summary, "name" | "session"> | undefined, session = ""): string {
@@ -126,15 +126,15 @@ export function wayOutOf(way: WayOut): string | undefined {
     case "use_session":
       return "open that session, or fork it";
     case "resume_session":
-      return "press Resume to start it again";
+      return "press Resume to start the agent again";
     case "stop_session":
       return "open that session and stop its agent first";
     case "send_again":
-      return "press Send again if the agent did not get it";
+      return "press Send again if the agent did not get the command";
     case "end_another_agent":
       return `stop the agent of another session, or raise \`${way.setting}\` in the configuration`;
     case "list_past":
-      return "the list of past conversations shows all of them";
+      return "the list of past conversations shows every conversation";
     case "name_folder":
       return "start a session of this agent in the folder first";
     case "copy_past":
@@ -148,7 +148,7 @@ export function wayOutOf(way: WayOut): string | undefined {
     case "revoke_token":
       return "revoke a token that nobody needs";
     case "rotate_owner_token":
-      return "give that token another secret from the command line instead";
+      return "give that token another secret on the command line instead";
     default:
       // The compiler checks that every kind of this version is handled above.
       way satisfies never;

@@ -33,8 +33,8 @@ test("a mode in which the agent never asks is marked before somebody chooses it"
 
 test("a session shows that its agent is asleep, and how many prompts wait for an ended agent", () => {
   expect([stateOf({ status: "terminated", asleep: false }), stateOf({ status: "terminated", asleep: true })]).toEqual(["ended", "asleep"]);
-  expect(parked({ status: "terminated", queued: 1 })).toBe("1 prompt waits; resume starts it");
-  expect(parked({ status: "error", queued: 2 })).toBe("2 prompts wait; resume starts them");
+  expect(parked({ status: "terminated", queued: 1 })).toBe("1 prompt waits; resume the session to send it");
+  expect(parked({ status: "error", queued: 2 })).toBe("2 prompts wait; resume the session to send them");
   expect([parked({ status: "active", queued: 1 }), parked({ status: "terminated", queued: 0 })]).toEqual([undefined, undefined]);
 });
 
@@ -51,7 +51,7 @@ const ways: { [Kind in WayOut["kind"]]: Extract<WayOut, { kind: Kind }> } = {
   list_past: { kind: "list_past" },
   name_folder: { kind: "name_folder", agent: "qwen" },
   copy_past: { kind: "copy_past" },
-  change_setting: { kind: "change_setting", key: "policy.allow_bypass" },
+  change_setting: { kind: "change_setting", key: "sessions.allow_bypass" },
   ask_for_role: { kind: "ask_for_role", role: "operator" },
   list_tokens: { kind: "list_tokens" },
   revoke_token: { kind: "revoke_token" },
@@ -62,7 +62,7 @@ test("every way out of a refusal has its own text, and no text is a command", ()
   const words = Object.values(ways).map(wayOutOf);
   expect(new Set(words).size).toBe(words.length);
   for (const each of words) expect(each).toMatch(/^(?!.*portolan ).+[^.]$/);
-  expect(refusalOf("the agent is not running", ways.resume_session)).toBe("the agent is not running; press Resume to start it again");
+  expect(refusalOf("the agent is not running", ways.resume_session)).toBe("the agent is not running; press Resume to start the agent again");
   expect(refusalOf("no", ways.change_setting)).toContain("`policy.allow_bypass`");
 });
 

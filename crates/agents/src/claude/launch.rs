@@ -165,8 +165,8 @@ impl Plan<'_> {
         let holder = tokio::task::spawn_blocking(move || home?.held_by(&session)).await.ok().flatten();
         holder.map_or(Ok(()), |process| {
             Err(format!(
-                "the process {process} has this conversation open, and neither would see the other's messages; \
-                 end that process and resume, or fork this session"
+                "the process {process} has this conversation open, and two programs in one conversation do not see \
+                 each other's messages; end that process and resume, or fork this session"
             ))
         })
     }

@@ -129,8 +129,8 @@ impl Plan<'_> {
         let held = tokio::task::spawn_blocking(move || processes::holders(&home_key, is_its)).await;
         held.unwrap_or_default().into_values().next().map_or(Ok(()), |process| {
             Err(format!(
-                "the process {process} has this conversation open, and neither would see the other's messages; \
-                 end that process and resume, or fork this session"
+                "the process {process} has this conversation open, and two programs in one conversation do not see \
+                 each other's messages; end that process and resume, or fork this session"
             ))
         })
     }

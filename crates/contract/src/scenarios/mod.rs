@@ -155,13 +155,13 @@ static SCENARIOS: &[Scenario] = &[
     scenario!("thinking-budget", "How much the model thinks changes while the session runs.", settings::thinking_budget,
         offered: |profile, can| flag(
             can.thinking_budget && profile.thinking_budget.is_some(), "a change of the thinking budget")),
-    scenario!("environment", "A variable that is set while the session runs is seen by its tools, at the latest after a restart.",
+    scenario!("environment", "Tools see a variable that is set while the session runs, at the latest after a restart.",
         settings::environment, offered: |_, can| flag(can.environment, "a change of the environment")),
     scenario!("prompts-queued", "The agent gets every prompt sent while a turn runs.", prompt::queued),
     scenario!("prompt-in-tool", "The agent gets a prompt sent while a tool runs.", prompt::during_a_tool),
     scenario!("steer", "A prompt that waits is put into the running turn, once.", prompt::steered,
         offered: |_, can| flag(can.steering, "prompts put into a running turn")),
-    scenario!("subagent", "A subagent's work is shown as its own.", subagent::one,
+    scenario!("subagent", "The work of a subagent is shown apart from the work of its parent.", subagent::one,
         offered: |profile, _| flag(profile.subagent.is_some(), "subagents")),
     scenario!("image", "A picture in a prompt reaches the model.", input::image,
         offered: |_, can| flag(can.image_input, "pictures")),
@@ -185,7 +185,7 @@ static SCENARIOS: &[Scenario] = &[
     scenario!("mcp-question", "An MCP server asks the user something, and gets the answer.", servers::elicitation,
         offered: |profile, can| flag(
             can.mcp && profile.mcp_tool.is_some() && profile.mcp_asks, "questions of MCP servers")),
-    scenario!("hook", "A hook holds a tool before it runs, and the answer to the hook decides.",
+    scenario!("hook", "A hook makes a tool wait, and the answer to the hook decides whether the tool runs.",
         hooks::before_a_tool,
         offered: |profile, can| flag(
             can.options.contains(&SpecOption::Hooks) && profile.hook.is_some(), "hooks")),
@@ -220,7 +220,7 @@ static SCENARIOS: &[Scenario] = &[
     scenario!("clear", "A conversation is cleared on request, and a later resume continues the new one.",
         life::cleared, offered: |profile, can| flag(
             can.slash_commands && can.session_resume && profile.clear.is_some(), "a command that forgets")),
-    scenario!("fork", "A fork has what was said before it, and its source has nothing of the fork.",
+    scenario!("fork", "A fork contains everything that was said before it, and its source contains nothing of the fork.",
         life::fork,
         offered: |_, can| flag(can.session_fork, "forks")),
     scenario!("fork-at", "A fork at a point in the past has nothing of what came after that point.",

@@ -325,7 +325,7 @@ pub fn decide(reading: &Reading<'_>, situation: Situation<'_>) -> Judgement {
         return ask(&[], format!("the command cannot be read: {why}"));
     }
     if !unsure.is_empty() {
-        return ask(&unsure, "what the call does cannot be seen, and a rule may forbid it".into());
+        return ask(&unsure, "Portolan cannot see what the call does, and a rule may forbid the call".into());
     }
 
     // Allow rules cover every part; a mode may cover the files that a command line names.
@@ -337,7 +337,7 @@ pub fn decide(reading: &Reading<'_>, situation: Situation<'_>) -> Judgement {
     if allows.iter().any(|by| !by.is_empty()) && (0..parts.len()).all(is_allowed) {
         let by: Vec<&Ready> =
             allows.iter().filter_map(|by| by.iter().max_by_key(|r| r.rule.scope.rank()).copied()).collect();
-        return judge(Decision::Allow, &by, None, "a rule allows it".into());
+        return judge(Decision::Allow, &by, None, "a rule allows the call".into());
     }
     let guarded =
         parts.iter().enumerate().filter(|(at, _)| allows[*at].is_empty()).find_map(|(_, part)| match part {
@@ -372,16 +372,19 @@ fn by_the_mode(
 ) -> Judgement {
     let kind = reading.call.kind();
     let by = Some(mode);
-    let allowed = || judge(Decision::Allow, &[], by, format!("the mode {mode} allows it"));
+    let allowed = || judge(Decision::Allow, &[], by, format!("the mode {mode} allows the call"));
     let asks = |why: String| Judgement { mode: by, ..ask(&[], why) };
     if mode == Mode::Plan && kind == Kind::Run {
         return judge(Decision::Allow, &[], by, "the command only reads".into());
     }
     match mode.answer(kind) {
         mode::Answer::Allow => allowed(),
-        mode::Answer::Deny => {
-            judge(Decision::Deny, &[], by, format!("no rule allows it, and the mode {mode} asks nobody"))
-        }
+        mode::Answer::Deny => judge(
+            Decision::Deny,
+            &[],
+            by,
+            format!("no rule allows the call, and the mode {mode} asks nobody"),
+        ),
         mode::Answer::Ask => asks(format!("no rule decides, and the mode {mode} asks")),
         mode::Answer::AllowInside if reading.call.has_reason => {
             asks("the agent has a reason of its own to ask".into())

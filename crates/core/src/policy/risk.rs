@@ -116,9 +116,9 @@ const DOES: [(&str, &str, &str); 63] = [
     ("git", "clean", DELETES),
     ("dd", "", DELETES),
     ("mkfs", "", DELETES),
-    ("git", "reset", "throws changes away"),
-    ("git", "checkout", "may throw changes away"),
-    ("git", "restore", "throws changes away"),
+    ("git", "reset", "discards changes"),
+    ("git", "checkout", "may discard changes"),
+    ("git", "restore", "discards changes"),
     ("git", "stash", "hides changes"),
     ("git", "rebase", "rewrites history"),
     ("git", "filter-branch", "rewrites history"),
@@ -188,13 +188,16 @@ fn command_reasons(command: &Command, reading: &Reading<'_>, facts: &Facts, foun
         match wrapper.kind {
             WrapperKind::Transparent => {}
             WrapperKind::Privilege => {
-                found.add(Level::High, format!("gains privileges by `{}`", wrapper.name));
+                found.add(Level::High, format!("gains privileges with `{}`", wrapper.name));
             }
-            WrapperKind::Elsewhere => found.add(Level::High, format!("runs elsewhere by `{}`", wrapper.name)),
+            WrapperKind::Elsewhere => found.add(
+                Level::High,
+                format!("runs on another machine or in another environment with `{}`", wrapper.name),
+            ),
         }
     }
     for hidden in &command.hidden {
-        found.add(Level::High, format!("cannot be seen: {}", hidden.describe()));
+        found.add(Level::High, format!("runs something that Portolan cannot see: {}", hidden.describe()));
     }
     if let Some(assignment) = command.assignments.iter().find(|assignment| assignment.changes_what_runs) {
         found.add(Level::High, format!("`{}` changes what runs", assignment.name));

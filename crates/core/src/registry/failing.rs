@@ -44,7 +44,8 @@ impl Registry {
         };
         let refusal = unrecorded(pulled, done, &reason);
         if waits && let Action::Archive { .. } = action {
-            let message = format!("the session is archived when that can be recorded; {}", refusal.message);
+            let message =
+                format!("the session is archived as soon as this can be recorded; {}", refusal.message);
             return Err(Refusal { message, ..refusal });
         }
         Err(refusal)

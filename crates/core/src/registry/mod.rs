@@ -183,7 +183,7 @@ impl Registry {
         let part = part.to_ascii_lowercase();
         let is_hex = part.bytes().all(|b| b.is_ascii_hexdigit() || b == b'-');
         if part.len() < SHORTEST_PART || !is_hex {
-            let message = format!("`{}` is no part of a session's id", part.escape_debug());
+            let message = format!("`{}` cannot be part of a session's id", part.escape_debug());
             return Err(Refusal::new(RefusalCode::Invalid, message));
         }
         let matching: Vec<_> = match &who.sessions {

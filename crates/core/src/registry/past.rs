@@ -379,11 +379,11 @@ fn filled(asked: SessionSpec, found: &Found) -> Result<SessionSpec, Refusal> {
     Ok(spec)
 }
 
-/// Another program continues the conversation: neither would see the other's messages.
+/// Another program continues the conversation: the two programs would not see each other's messages.
 fn held(process: u32, capabilities: &Capabilities) -> Refusal {
     let message = format!(
-        "the process {process} has this conversation open, and neither would see the other's messages; end that \
-         process first"
+        "the process {process} has this conversation open, and two programs in one conversation do not see each \
+         other's messages; end that process first"
     );
     let refusal = Refusal::new(RefusalCode::Invalid, message);
     if capabilities.session_fork { refusal.with_way_out(WayOut::CopyPast) } else { refusal }

@@ -156,7 +156,8 @@ impl Registry {
             ScopeDraft::Session { .. } => {
                 return Err(Refusal::new(
                     RefusalCode::Invalid,
-                    "a rule keeps its kind of scope; remove it and add another",
+                    "a rule for a project or for every session cannot become a session's rule; remove the rule and \
+                     add another",
                 ));
             }
         };
@@ -386,7 +387,7 @@ async fn project(folder: PathBuf) -> Result<RuleScope, Refusal> {
     let (identity, folder) = found.await.map_err(|_| gone())?.map_err(|error| {
         Refusal::new(
             RefusalCode::Invalid,
-            format!("`{shown}` is not a folder that can be looked at: {error}"),
+            format!("`{shown}` is not a folder that Portolan can read: {error}"),
         )
     })?;
     let id = project_id(&folder);
@@ -407,7 +408,7 @@ fn describe(rule: Rule, now: Millis) -> RuleDescription {
         _ if rule.is_expired(now) => Some("expired".to_owned()),
         RuleScope::Project { folder, identity, .. } => match resolve::identity(folder) {
             Ok(found) if found == *identity => None,
-            Ok(_) => Some("suspended: another folder stands at this path".to_owned()),
+            Ok(_) => Some("suspended: another folder is now at this path".to_owned()),
             Err(_) => Some("suspended: the folder is not there".to_owned()),
         },
         RuleScope::User | RuleScope::Session { .. } => None,

@@ -110,8 +110,8 @@ impl Summary {
         }
         match self.queued {
             0 => None,
-            1 => Some("1 prompt waits; resume starts it".into()),
-            more => Some(format!("{more} prompts wait; resume starts them")),
+            1 => Some("1 prompt waits; resume the session to send it".into()),
+            more => Some(format!("{more} prompts wait; resume the session to send them")),
         }
     }
 }

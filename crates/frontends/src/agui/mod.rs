@@ -63,8 +63,8 @@ pub struct Settings {
     /// The folder that sessions of new threads work in, within `sessions.roots`. Default: the folder that the daemon
     /// was started in.
     pub folder: Option<PathBuf>,
-    /// How an app that does not choose gets requests: `event` uses the custom event `tool_approval_request`,
-    /// `interrupt` uses the protocol's own interrupt.
+    /// How an app gets requests, unless the app chooses another way: `event` uses the custom event
+    /// `tool_approval_request`, `interrupt` uses the protocol's own interrupt.
     pub approvals: project::Approvals,
     /// The session of a thread that Portolan does not know: `new` starts a session, `join_active` joins the active
     /// session if there is one.

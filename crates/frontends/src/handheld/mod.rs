@@ -63,7 +63,7 @@ pub struct Settings {
     #[serde(deserialize_with = "optional_address")]
     pub listen: Option<SocketAddr>,
     /// Addresses and networks of devices that need no approval, such as `192.168.1.7` or `192.168.1.0/24`. A network
-    /// never gives access to a program on this machine; only its own address does.
+    /// in this list does not cover programs on this machine; to admit them, list the address that they connect from.
     #[schemars(with = "Vec<String>")]
     pub allow: Vec<Network>,
     /// The agent that a device's `spawn` starts.

@@ -37,7 +37,7 @@ pub(crate) enum Token {
         /// Give access to this session only; may be repeated
         #[arg(long = "session", value_name = "ID")]
         sessions: Vec<String>,
-        /// How long the token works, such as 12h or 30d; default: for ever
+        /// How long the token works, such as 12h or 30d; default: no end
         #[arg(long, value_name = "TIME")]
         expires: Option<String>,
         /// Write the secret to this file (mode 0600) instead of stdout

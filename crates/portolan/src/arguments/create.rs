@@ -54,7 +54,7 @@ pub(crate) struct New {
     /// Subagents by name: JSON or @FILE
     #[arg(long, value_name = "JSON")]
     pub(crate) subagents: Option<String>,
-    /// A hook of the agent that opens a request, which somebody answers
+    /// Open a request when this hook of the agent runs; the hook waits for the answer
     #[arg(long = "hook", value_name = "EVENT[:MATCHER]")]
     pub(crate) hooks: Vec<String>,
     /// The agent's settings files to use, separated by commas

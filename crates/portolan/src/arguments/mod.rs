@@ -93,18 +93,18 @@ pub(crate) enum Verb {
     },
     /// Show the account of an agent, log the agent in or out
     ///
-    /// The account belongs to the agent and counts for every program that uses the agent's home, also outside
-    /// of Portolan. Without a verb, prints the account, and its limits if the agent reports them. Portolan
-    /// cannot log in every agent: `portolan agents --json` lists the ways under `logins`. Only owners may log
-    /// in or out.
+    /// The account belongs to the agent. Every program that uses the agent's home uses the same account, also
+    /// outside of Portolan. Without a verb, prints the account, and its limits if the agent reports them.
+    /// Portolan cannot log in every agent: `portolan agents --json` lists the ways to log in under `logins`.
+    /// Only owners may log an agent in or out.
     Account {
         /// Which agent
         agent: String,
         #[command(subcommand)]
         verb: Option<AccountVerb>,
     },
-    /// Check each agent: is it installed and logged in, how does Portolan talk to it, does it ask before it
-    /// acts
+    /// Check whether each agent is installed and logged in, how Portolan talks to it, and whether it asks
+    /// before it acts
     ///
     /// Needs no daemon. Starts each installed agent against a scripted model, to see the mode that the agent
     /// begins in; --deep tests more. Both run offline, cost nothing, and use an empty home. Exits with 0 when
@@ -150,11 +150,12 @@ pub(crate) enum Verb {
     },
     /// Join a session: see it live, prompt, answer
     ///
-    /// Enter sends, Alt-Enter begins a new line, Esc or Ctrl-C stops the running turn, Ctrl-C twice or Ctrl-D
-    /// leaves, Ctrl-O shows the open request in full, or the last tool call if no request is open. While a
-    /// request waits and the line is empty, one key answers the request: y allows, a allows always, n denies,
-    /// d denies with a reason, e edits the input in $EDITOR, digits choose. Reconnects by itself. Without a
-    /// terminal `attach` prints plain lines; with --json it prints frames.
+    /// Enter sends the line, and Alt-Enter begins a new line. Esc or Ctrl-C stops the running turn. Ctrl-D, or
+    /// Ctrl-C twice, leaves the session. Ctrl-O shows the open request in full, or the last tool call if no
+    /// request is open. While a request waits and the line is empty, one key answers the request: y allows, a
+    /// allows always, n denies, d denies with a reason, e edits the input in $EDITOR, and digits choose. If the
+    /// connection is lost, `attach` reconnects by itself. Without a terminal, `attach` prints plain lines; with
+    /// --json, it prints the frames of the protocol.
     Attach(Attach),
     /// Send a prompt to the agent
     Send(Send),
@@ -164,7 +165,7 @@ pub(crate) enum Verb {
     Deny {
         /// Which session
         id: String,
-        /// Number of the request; default: the only open request, if it is open for at least two seconds
+        /// Number of the request; default: the only open request, if it has been open for at least two seconds
         request: Option<u64>,
         /// The reason, for the agent
         #[arg(long, short, value_name = "TEXT")]
@@ -329,7 +330,7 @@ pub(crate) enum Verb {
         #[command(subcommand)]
         verb: Rules,
     },
-    /// Explain why requests of a session were allowed, denied or asked
+    /// Explain why each request of a session was allowed, was denied or went to a person
     Explain {
         /// Which session
         id: String,

@@ -20,7 +20,7 @@ pub(crate) enum Rules {
     /// @network, @unknown. PATTERN is a command for tools that run commands, a path for tools that read or edit, and a
     /// host for tools that use the network. docs/policy.md defines what each rule covers.
     Add(Draft),
-    /// Replace a rule under its id
+    /// Replace a rule; the rule keeps its id
     Edit {
         /// Which rule, by its id
         rule: String,
@@ -35,7 +35,7 @@ pub(crate) enum Rules {
         #[arg(long, value_name = "ID")]
         session: Option<String>,
     },
-    /// Show what would be decided about a call; nothing runs
+    /// Show what Portolan would decide about a call; nothing runs
     ///
     /// The exit code is 0 for every decision; read the decision from the output.
     Test {
@@ -94,7 +94,7 @@ pub(crate) struct Simulate {
     /// Where the rule would hold: `user`, `project:DIR` or `session:ID`
     #[arg(long, default_value = "user")]
     pub(crate) scope: String,
-    /// Only requests of the last so much time, such as 12h or 30d; default: all
+    /// Only requests that are at most this old, such as 12h or 30d; default: all
     #[arg(long, value_name = "TIME")]
     pub(crate) since: Option<String>,
 }

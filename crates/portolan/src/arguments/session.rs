@@ -37,7 +37,7 @@ pub(crate) struct Send {
 pub(crate) struct Approve {
     /// Which session
     pub(crate) id: String,
-    /// Number of the request; default: the only open request, if it is open for at least two seconds
+    /// Number of the request; default: the only open request, if it has been open for at least two seconds
     pub(crate) request: Option<u64>,
     /// Also allow every later call of this tool in this session
     #[arg(long)]
@@ -60,7 +60,7 @@ pub(crate) struct Answer {
     pub(crate) id: String,
     /// Choices by label or number, or your own text; one argument for each question, commas between choices
     pub(crate) choices: Vec<String>,
-    /// Number of the request; default: the only open request, if it is open for at least two seconds
+    /// Number of the request; default: the only open request, if it has been open for at least two seconds
     #[arg(long, short)]
     pub(crate) request: Option<u64>,
     /// Answer one of several questions; may be repeated
@@ -84,7 +84,7 @@ pub(crate) enum Set {
     },
     /// The permission mode
     Mode {
-        /// Which
+        /// Name of the mode
         mode: String,
     },
     /// The thinking budget

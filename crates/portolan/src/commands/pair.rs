@@ -92,9 +92,10 @@ impl Place {
                  certificate that the device trusts (`tls_cert` and `tls_key` under [listen]) avoids both",
             ),
             (false, _) => Some(
-                "this is plain HTTP: anyone on the device's network can read everything, this login too, and act as the \
-                 device; the device also gets no notifications and cannot install the app; for TLS set `self_signed = true`, \
-                 or `tls_cert` and `tls_key`, under [listen], or put a TLS proxy in front (`behind_proxy = true`)",
+                "this is plain HTTP: anyone on the device's network can read everything, including this login, and act \
+                 as the device; the device also gets no notifications and cannot install the app; for TLS set \
+                 `self_signed = true`, or `tls_cert` and `tls_key`, under [listen], or put a TLS proxy in front \
+                 (`behind_proxy = true`)",
             ),
         }
     }

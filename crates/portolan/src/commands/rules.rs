@@ -256,7 +256,7 @@ pub(super) async fn explain(context: &Context, id: &str, request: Option<u64>) -
                 let _ = writeln!(text, "request {}: {}", asked.request, clean::line(&asked.ask.title()));
                 match &asked.policy {
                     Some(judgement) => text.push_str(&told(judgement, "  ")),
-                    None => text.push_str("  ask: policy decides nothing about such requests\n"),
+                    None => text.push_str("  ask: rules do not apply to requests of this kind\n"),
                 }
                 let ended = ended.as_ref().map_or_else(|| "still waits for an answer".into(), outcome);
                 let _ = writeln!(text, "  {}", clean::line(&ended));
@@ -337,8 +337,8 @@ pub(super) async fn simulate(context: &Context, asked: Simulate) -> Outcome {
 fn simulated(line: &str, found: &Simulation) -> String {
     let Simulation { requests, covered, asked, against, sessions, examples, truncated } = found;
     let mut text = format!(
-        "`{}` would have answered {covered} of {requests} recorded requests: {asked} of those a person answered, {against} \
-         of them in another way\n",
+        "`{}` would have answered {covered} of {requests} recorded requests; a person answered {asked} of those, and \
+         answered {against} of them differently\n",
         clean::line(line)
     );
     if *truncated {

@@ -326,13 +326,14 @@ mod tests {
         let told = list(&[ended.clone(), asleep, parked.clone()], Millis(0));
         let lines: Vec<_> =
             told.lines().skip(1).map(|line| line.split("  ").nth(2).unwrap().trim()).collect();
-        assert_eq!(lines, ["ended", "asleep", "ended, 1 prompt waits; resume starts it"]);
+        assert_eq!(lines, ["ended", "asleep", "ended, 1 prompt waits; resume the session to send it"]);
         parked.queued = 2;
-        assert_eq!(parked.parked().as_deref(), Some("2 prompts wait; resume starts them"));
+        assert_eq!(parked.parked().as_deref(), Some("2 prompts wait; resume the session to send them"));
         let mut state = State::new(parked.session, SessionSpec::default(), Millis(0));
         state.summary = parked.clone();
         let shown = describe(Seq(1), &state);
-        let way = format!("2 prompts wait; resume starts them (`portolan resume {}`)", parked.session);
+        let way =
+            format!("2 prompts wait; resume the session to send them (`portolan resume {}`)", parked.session);
         assert!(shown.contains(&way), "{shown}");
     }
 }

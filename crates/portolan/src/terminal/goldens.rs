@@ -418,7 +418,7 @@ fn the_status_line_shows_prompts_that_wait_for_a_stopped_agent() {
     let mut state = State::new(SessionId::from_u128(1), SessionSpec::default(), Millis(0));
     state.summary.status = Status::Terminated;
     state.summary.queued = 1;
-    assert_eq!(status::line(&state, &[]).plain(), "ended · 1 prompt waits; resume starts it");
+    assert_eq!(status::line(&state, &[]).plain(), "ended · 1 prompt waits; resume the session to send it");
 }
 
 #[test]

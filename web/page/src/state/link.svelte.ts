@@ -108,7 +108,7 @@ class Link {
     try {
       if (key !== null) await logOut(location.origin, key);
     } catch {
-      this.tell("Portolan cannot be reached: this browser has dropped its login, but Portolan still knows the login.", "bad");
+      this.tell("Portolan cannot be reached: this browser has deleted its login, but the login stays valid in Portolan. An owner can end it.", "bad");
     }
     localStorage.removeItem(KEY);
     this.connection?.close();

@@ -235,7 +235,10 @@ fn admit_answer(
 ) -> Result<(), Refusal> {
     let open = open_request(state, request)?;
     if open.generation != state.generation {
-        return Err(Refusal::new(RefusalCode::Stale, "an earlier start of the agent asked this"));
+        return Err(Refusal::new(
+            RefusalCode::Stale,
+            "this request comes from an earlier start of the agent",
+        ));
     }
     if digest.is_some_and(|digest| digest != open.digest) {
         return Err(Refusal::new(

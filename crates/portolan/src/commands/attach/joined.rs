@@ -121,7 +121,10 @@ impl Joined {
         if let Link::Down { .. } = self.link
             && !self.unanswered.is_empty()
         {
-            self.remark(Style::Warning, format!("! left; commands never sent: {}", self.unanswered.len()));
+            self.remark(
+                Style::Warning,
+                format!("! you left the session; commands that were never sent: {}", self.unanswered.len()),
+            );
         }
         let rest = std::mem::take(&mut self.lines);
         screen.draw(&rest, &[], 0, 0)?;
