@@ -51,7 +51,7 @@ const ways: { [Kind in WayOut["kind"]]: Extract<WayOut, { kind: Kind }> } = {
   list_past: { kind: "list_past" },
   name_folder: { kind: "name_folder", agent: "qwen" },
   copy_past: { kind: "copy_past" },
-  change_setting: { kind: "change_setting", key: "sessions.allow_bypass" },
+  change_setting: { kind: "change_setting", key: "policy.allow_bypass" },
   ask_for_role: { kind: "ask_for_role", role: "operator" },
   list_tokens: { kind: "list_tokens" },
   revoke_token: { kind: "revoke_token" },
