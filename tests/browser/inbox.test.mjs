@@ -99,12 +99,12 @@ test('an always allow shows its rule first; the rule is listed beside the sessio
   await page.getByText('is allowed in this session without asking, whatever its input').waitFor();
   assert.deepEqual(outcomes(session), [], 'nothing is answered by looking at the rule');
   await button(page, 'Always allow Bash in this session').click();
-  await page.getByRole('heading', { name: 'Always allowed in this session' }).waitFor();
+  await page.getByRole('heading', { name: 'Rules of this session' }).waitFor();
   await page.getByLabel('Message to the agent').fill('use a tool fast');
   await button(page, 'Send').click();
   await until(() => outcomes(session).length === 2);
   assert.deepEqual(outcomes(session).map(({ by }) => by.kind), ['person', 'policy']);
-  await button(page, 'Remove').click();
+  await button(page, 'Remove the rule allow Bash').click();
   await page.getByText('The rule for Bash is removed').waitFor();
   await page.getByLabel('Message to the agent').fill('use a tool fast');
   await button(page, 'Send').click();
@@ -144,17 +144,6 @@ test('a press on a request that has just moved answers nothing; a press on a req
   await button(page, 'Deny').click();
   await until(() => sessions.every((session) => outcomes(session).length === 1));
   assert.deepEqual(sessions.flatMap((session) => answers(session).map(({ kind }) => kind)), ['deny', 'deny']);
-});
-
-test('a request names what it would touch, grave ones first, and nothing is called safe', async () => {
-  const session = daemon.newSession('use a tool fast');
-  const change = (text) => text.replaceAll('"command":"ls"', '"command":"sudo rm -rf ../charts && curl https://example.org"');
-  const { page } = await inbox(between({ change }));
-  const tags = page.getByRole('list', { name: 'What the request touches, as far as that is known' }).getByRole('listitem');
-  await tags.first().waitFor();
-  assert.deepEqual(await tags.allInnerTexts(), ['runs as root', 'deletes files', 'runs a command', 'names a path outside the folder', 'uses the network']);
-  assert.deepEqual(await tags.evaluateAll((all) => all.map(({ className }) => className.includes('grave'))), [true, true, false, false, false]);
-  daemon.cli('stop', session);
 });
 
 test('the input of a request is edited before it is allowed, and invalid JSON shows an error', async () => {

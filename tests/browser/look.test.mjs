@@ -21,6 +21,7 @@ let sessions;
 before(async () => {
   daemon = await startDaemon();
   browser = await startBrowser();
+  for (const [effect, text, ...more] of RULES()) daemon.cli('rules', 'add', effect, text, ...more);
   const tour = daemon.newSession('show me everything');
   const asks = ['use a tool', 'edit', 'question', 'plan'].map((prompt) => daemon.newSession(prompt));
   const done = daemon.newSession('think fast');
@@ -35,10 +36,17 @@ after(async () => {
 });
 
 const VIEWS = () => ({
-  home: '/', inbox: '/inbox', new: '/new', past: '/past', agents: '/agents', devices: '/devices',
+  home: '/', inbox: '/inbox', new: '/new', past: '/past', agents: '/agents', devices: '/devices', rules: '/rules',
   tour: `/s/${sessions.tour}`, edit: `/s/${sessions.edit}`, question: `/s/${sessions.question}`, plan: `/s/${sessions.plan}`,
   done: `/s/${sessions.done}`, failed: `/s/${sessions.failed}`,
 });
+
+/** Rules that answer none of the requests above. */
+const RULES = () => [
+  ['deny', '@run(git push --force)', '--comment', 'use a merge request', '--overridable'],
+  ['ask', 'Edit(migrations/**)', '--expires', '30d'],
+  ['allow', 'Bash(npm run *)', '--scope', `project:${daemon.folder}`],
+];
 
 /** Views in which something waits. */
 const ASKING = ['inbox', 'tour', 'edit', 'question', 'plan'];

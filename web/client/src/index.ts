@@ -7,6 +7,5 @@ export { Connection, type ConnectionOptions, type LinkState, type Socket } from 
 export { Lost, Refused } from "./errors.ts";
 export { enter, logIn, logOut, takeTicket, type Entered } from "./login.ts";
 export { freshId } from "./ids.ts";
-export { touches, type Permission, type Touch } from "./touches.ts";
 export { STREAMED } from "./protocol.ts";
 export type * from "./protocol.ts";

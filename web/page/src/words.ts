@@ -53,6 +53,12 @@ export function ago(at: number, now: number): string {
   return new Date(at).toLocaleDateString(undefined, { year: "numeric", month: "short", day: "numeric" });
 }
 
+/** A moment of the past: `just now`, `3 h ago`, `on 5 May 2025`. */
+export function since(at: number, now: number): string {
+  const words = ago(at, now);
+  return words === "now" ? "just now" : now - at < 30 * 86_400_000 ? `${words} ago` : `on ${words}`;
+}
+
 export function moment(at: number): string {
   return at ? new Date(at).toLocaleString(undefined, { dateStyle: "medium", timeStyle: "short" }) : "";
 }

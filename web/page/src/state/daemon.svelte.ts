@@ -33,6 +33,8 @@ class Daemon {
   sessions = new SvelteMap<SessionId, Summary>();
   waiting = new SvelteMap<string, Waiting>();
   agents = $state.raw<AgentDescription[]>([]);
+  /** Grows when a rule for projects or for every session changes. */
+  ruleChanges = $state(0);
   /** The first snapshot has come. */
   known = $state(false);
   /** Called for each request that opens while the page is open. */
@@ -93,6 +95,10 @@ class Daemon {
       case "session_changed":
         if (event.summary.archived) this.sessions.delete(event.summary.session);
         else this.sessions.set(event.summary.session, event.summary);
+        break;
+      case "rule_saved":
+      case "rule_removed":
+        this.ruleChanges += 1;
         break;
       case "session_deleted":
         this.sessions.delete(event.session);

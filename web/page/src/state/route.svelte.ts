@@ -1,4 +1,4 @@
-/** The place of the reader, from the address: `#/inbox`, `#/s/ID`. So the browser's back and forward work. */
+/** The place of the reader, from the address: `#/inbox`, `#/s/ID`, `#/rules/ID`. So the browser's back and forward work. */
 
 export type Place =
   | { at: "home" }
@@ -7,13 +7,15 @@ export type Place =
   | { at: "past" }
   | { at: "agents" }
   | { at: "devices" }
+  | { at: "rules"; rule?: string; session?: string }
   | { at: "session"; session: string };
 
 const PLAIN = ["inbox", "new", "past", "agents", "devices"] as const;
 
 function parse(hash: string): Place {
-  const [, name, id] = hash.replace(/^#/, "").split("/");
+  const [, name, id, more] = hash.replace(/^#/, "").split("/");
   if (name === "s" && id) return { at: "session", session: id };
+  if (name === "rules") return { at: "rules", ...(id ? { rule: id } : {}), ...(more ? { session: more } : {}) };
   const plain = PLAIN.find((each) => each === name);
   return plain ? { at: plain } : { at: "home" };
 }

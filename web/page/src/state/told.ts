@@ -1,6 +1,6 @@
 /** Describes who did something, and how a request ended. */
 
-import type { Actor, Answer, Outcome } from "@portolan/client";
+import type { Actor, Answer, Outcome, Request, RuleRef } from "@portolan/client";
 
 /** The name of an actor: `ada (cli)`. */
 export function who(by: Actor | undefined): string {
@@ -8,7 +8,9 @@ export function who(by: Actor | undefined): string {
     case "person":
       return `${by.name} (${by.via})`;
     case "policy":
-      return `the rule ${by.rule}`;
+      // A mode or a limit decides where no rule does.
+      if (by.rule.startsWith("mode ")) return `the ${by.rule}`;
+      return by.rule.startsWith("at most ") ? `the limit: ${by.rule}` : `the rule ${by.rule}`;
     case "deadline":
       return "the deadline";
     case "daemon":
@@ -37,7 +39,12 @@ export function decided(outcome: Outcome): { text: string; good: boolean | null 
   }
 }
 
-function verb(answer: Answer): string {
+/** The rules that answered a request; empty if something else did. */
+export function rulesOf(request: Request | undefined, outcome: Outcome): RuleRef[] {
+  return outcome.how === "answered" && outcome.by.kind === "policy" ? (request?.policy?.rules ?? []) : [];
+}
+
+export function verb(answer: Answer): string {
   if (answer.kind === "allow") return answer.scope === "session" ? "always allowed" : answer.input === undefined ? "allowed" : "allowed with changes";
   return answer.kind === "deny" ? "denied" : "answered";
 }
