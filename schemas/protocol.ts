@@ -173,7 +173,15 @@ tool_name: string,
 /**
  * The rule's id; absent for every rule with that text.
  */
-rule?: RuleId, } | { "name": "native",
+rule?: RuleId, } | { "name": "set_deadline",
+/**
+ * The open request; absent for every later request of the session.
+ */
+request?: RequestId,
+/**
+ * The seconds from now, or from the opening of each later request; absent for no deadline.
+ */
+seconds?: number, } | { "name": "native",
 /**
  * The message.
  */
@@ -843,6 +851,10 @@ mode_asks?: { [key in string]: Asks },
  */
 mode_means?: { [key in string]: Mode },
 /**
+ * The mode that the agent itself works in, for each of its modes where that is another one and not its asking mode.
+ */
+mode_works?: { [key in string]: string },
+/**
  * Whether the agent asks about everything that a rule can forbid.
  */
 rules: RulesBind,
@@ -1224,7 +1236,19 @@ session: SessionId,
 /**
  * The request.
  */
-request: Request, } | { "type": "request_closed",
+request: Request, } | { "type": "request_deadline",
+/**
+ * The session.
+ */
+session: SessionId,
+/**
+ * The request.
+ */
+request: RequestId,
+/**
+ * When the request is denied; absent for never.
+ */
+deadline?: Millis, } | { "type": "request_closed",
 /**
  * The session.
  */
@@ -1810,7 +1834,19 @@ tool_name: string,
 /**
  * The rule's id; absent for every rule with that text.
  */
-rule?: RuleId, } | { "type": "mcp_servers",
+rule?: RuleId, } | { "type": "deadline_changed",
+/**
+ * The open request; absent for every later request of the session.
+ */
+request?: RequestId,
+/**
+ * When the open request is denied; absent for never.
+ */
+deadline?: Millis,
+/**
+ * How long each later request waits; absent for without end.
+ */
+seconds?: number, } | { "type": "mcp_servers",
 /**
  * All servers.
  */
@@ -2794,11 +2830,16 @@ export type Risk = {
 /**
  * How dangerous.
  */
-level: Level,
+level: RiskLevel,
 /**
  * Why, a phrase each.
  */
 reasons: Array<string>, };
+
+/**
+ * How dangerous a call is.
+ */
+export type RiskLevel = "low" | "medium" | "high";
 
 /**
  * The transport to an agent, and the reason for it.
@@ -3134,7 +3175,15 @@ tool_name: string,
 /**
  * The rule's id; absent for every rule with that text.
  */
-rule?: RuleId, } | { "name": "native",
+rule?: RuleId, } | { "name": "set_deadline",
+/**
+ * The open request; absent for every later request of the session.
+ */
+request?: RequestId,
+/**
+ * The seconds from now, or from the opening of each later request; absent for no deadline.
+ */
+seconds?: number, } | { "name": "native",
 /**
  * The message.
  */
@@ -3441,6 +3490,15 @@ max_budget_usd?: number,
  * A JSON Schema that the result must match.
  */
 json_schema?: JsonValue,
+/**
+ * Nobody answers: what no rule and no mode allows is denied at once.
+ */
+unattended?: boolean,
+/**
+ * A request that nobody answers for this many seconds is denied; 0 for never, and the configuration's value when
+ * absent.
+ */
+deadline_seconds?: number,
 /**
  * Resume this conversation: the agent's own session id.
  */

@@ -1,13 +1,10 @@
 /** Rules: their words, and the drafts that forms make of them. */
 
-import type { AgentDescription, Effect, JsonValue, Judgement, Mode, Request, Role, Rule, RuleDescription, RuleDraft, RuleRef, RuleScope, ScopeDraft, SessionId, Simulation } from "@portolan/client";
-
-/** How dangerous a call is. The generated type of `Risk.level` is that of another level with the same name. */
-export type RiskLevel = "low" | "medium" | "high";
+import type { AgentDescription, Effect, JsonValue, Judgement, Mode, Request, RiskLevel, Role, Rule, RuleDescription, RuleDraft, RuleRef, RuleScope, ScopeDraft, SessionId, Simulation } from "@portolan/client";
 
 /** The risk of a request and its reasons; null if Portolan did not judge the request. */
 export function riskOf(policy: Judgement | undefined): { level: RiskLevel; reasons: string[] } | null {
-  return policy ? { level: policy.risk.level as string as RiskLevel, reasons: policy.risk.reasons } : null;
+  return policy ? { level: policy.risk.level, reasons: policy.risk.reasons } : null;
 }
 
 export const EFFECTS: Record<Effect, string> = { allow: "allow", ask: "ask a person", deny: "deny" };

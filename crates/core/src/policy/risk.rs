@@ -10,6 +10,7 @@ use super::{commands, cover::Part, decide::Reading, facts::Facts, places, tool::
 /// How dangerous a call is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
+#[cfg_attr(feature = "schema", ts(rename = "RiskLevel"), schemars(rename = "RiskLevel"))]
 #[serde(rename_all = "snake_case")]
 pub enum Level {
     /// It reads.

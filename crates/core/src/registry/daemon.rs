@@ -323,7 +323,9 @@ fn write_note(book: &mut Book<DaemonState>, now: Millis, by: Option<Actor>, even
         DaemonEvent::RequestDeadline { session, request, deadline } => {
             let is_it = |open: &&Waiting| open.session == *session && open.request.request == *request;
             let mut waiting = book.state().requests.iter().find(is_it).cloned();
-            waiting.iter_mut().for_each(|waiting| waiting.request.deadline = *deadline);
+            if let Some(waiting) = &mut waiting {
+                waiting.request.deadline = *deadline;
+            }
             waiting.iter().map(put).collect()
         }
         DaemonEvent::RequestClosed { session, request, .. } => vec![remove(key(*session, *request))],
