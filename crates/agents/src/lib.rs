@@ -18,7 +18,7 @@ pub mod link;
 #[cfg(test)]
 mod mutations;
 pub mod prices;
-pub mod roads;
+pub mod transports;
 mod unasking;
 
 use std::{ffi::OsString, sync::Arc, time::Duration};
@@ -149,8 +149,8 @@ pub fn catalogue(settings: &Settings) -> Vec<Arc<dyn Agent>> {
         claude::Claude::new(settings.claude.clone(), Arc::clone(supervision), settings.dial_in.clone());
     let codex = codex::Codex::new(settings.codex.clone(), Arc::clone(supervision));
     let mut all: Vec<Arc<dyn Agent>> = vec![
-        Arc::new(roads::Roads::new(claude, acp("claude-agent-acp"))),
-        Arc::new(roads::Roads::new(codex, acp("codex-acp"))),
+        Arc::new(transports::WithFallback::new(claude, acp("claude-agent-acp"))),
+        Arc::new(transports::WithFallback::new(codex, acp("codex-acp"))),
     ];
     all.extend(acp::catalogue::KNOWN.iter().map(|known| Arc::new(acp(known.kind)) as Arc<dyn Agent>));
     all.push(Arc::new(demo::Demo::new(settings.demo.clone(), Arc::clone(supervision))));

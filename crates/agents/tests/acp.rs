@@ -1,5 +1,5 @@
 //! Agents over ACP as real processes: a small agent in a shell script, with the files and commands that Portolan
-//! handles for it; and the roads to an agent.
+//! handles for it; and the transports to an agent.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "in a test, a panic is how it fails")]
 
@@ -12,7 +12,7 @@ use portolan_agents::{
     claude::{self, Claude},
     codex::{self, Codex},
     dial_in::DialIn,
-    roads::Roads,
+    transports::WithFallback,
 };
 use portolan_core::{
     Event, SessionSpec,
@@ -86,7 +86,7 @@ async fn an_agent_needs_only_a_command() {
     let agent = acp(place.command.clone());
     let probe = agent.probe().await;
     assert!(probe.available, "{probe:?}");
-    assert_eq!(probe.road.unwrap().name, "acp");
+    assert_eq!(probe.transport.unwrap().name, "acp");
     let mut session = ready(&agent, spec(place.folder.path())).await;
     let started = session
         .seen
@@ -198,7 +198,7 @@ async fn an_agent_that_needs_a_login_ends_with_the_way_to_log_in() {
     assert!(failed.way_out.unwrap().contains("A key"));
 }
 
-// ------------------------------------------------------------------------------------------ roads
+// ------------------------------------------------------------------------------------------ transports
 
 fn missing_claude() -> Claude {
     let config = claude::Config { command: vec!["no-such-claude".into()], ..claude::Config::default() };
@@ -208,21 +208,21 @@ fn missing_claude() -> Claude {
 #[tokio::test]
 async fn an_agent_without_its_own_program_is_reached_over_acp_with_a_notice() {
     let place = place();
-    let roads = Roads::new(missing_claude(), acp(place.command.clone()));
-    assert_eq!(roads.kind(), "claude");
-    let probe = roads.probe().await;
+    let transports = WithFallback::new(missing_claude(), acp(place.command.clone()));
+    assert_eq!(transports.kind(), "claude");
+    let probe = transports.probe().await;
     assert!(probe.available && probe.message.contains("no-such-claude"), "{probe:?}");
-    assert!(probe.road.unwrap().name.starts_with("acp"));
-    let mut session = ready(&roads, spec(place.folder.path())).await;
+    assert!(probe.transport.unwrap().name.starts_with("acp"));
+    let mut session = ready(&transports, spec(place.folder.path())).await;
     let told = notices(&session.seen);
     assert!(told[0].contains("no-such-claude") && told[0].contains("ACP instead"), "{told:?}");
     let (_, result) = session.turn("hello").await;
     assert_eq!(result.text.as_deref(), Some("hello"));
     session.stop().await;
-    // What this road cannot do is refused, not dropped.
+    // What this transport cannot do is refused, not dropped.
     let system_prompt = Some(SystemPrompt::Append("be brief".into()));
     let spec = SessionSpec { system_prompt, ..spec(place.folder.path()) };
-    let exit = Session::of(roads.start(launch(spec))).exit().await;
+    let exit = Session::of(transports.start(launch(spec))).exit().await;
     assert!(exit.message.contains("system_prompt"), "{}", exit.message);
 }
 
@@ -232,14 +232,15 @@ async fn without_any_road_the_first_reports_what_is_missing() {
     let config = codex::Config { command: vec!["no-such-codex".into()], ..codex::Config::default() };
     let codex = Codex::new(config, Arc::new(supervision()));
     for message in [
-        Roads::new(missing_claude(), nothing()).probe().await.message,
-        Roads::new(codex, nothing()).probe().await.message,
+        WithFallback::new(missing_claude(), nothing()).probe().await.message,
+        WithFallback::new(codex, nothing()).probe().await.message,
     ] {
         assert!(message.contains("no-such-c") && !message.contains("adapter"), "{message}");
     }
     let folder = tempfile::tempdir().unwrap();
-    let exit =
-        Session::of(Roads::new(missing_claude(), nothing()).start(launch(spec(folder.path())))).exit().await;
+    let exit = Session::of(WithFallback::new(missing_claude(), nothing()).start(launch(spec(folder.path()))))
+        .exit()
+        .await;
     assert!(exit.message.contains("no-such-claude"), "{}", exit.message);
 }
 

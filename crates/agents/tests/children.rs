@@ -264,9 +264,9 @@ async fn an_instruction_to_an_agent_that_closed_its_input_is_rejected() {
     let mut session =
         program(&["/bin/sh", "-c", "exec <&-; echo closed; exec sleep 600"], supervision(), READY);
     session.until(|report| matches!(report, Report::Event { .. })).await;
-    let ticket = session.order(Order::Native("hello".into())).await;
+    let instruction_id = session.order(Order::Native("hello".into())).await;
     session
-        .until(|report| matches!(report, Report::Rejected { ticket: rejected, .. } if *rejected == ticket))
+        .until(|report| matches!(report, Report::Rejected { instruction_id: rejected, .. } if *rejected == instruction_id))
         .await;
     session.stop().await;
 }

@@ -141,10 +141,13 @@ async fn a_turn_streams_its_text_and_ends_with_what_it_used() {
 #[tokio::test]
 async fn a_prompt_is_delivered_and_its_turn_starts_before_it_is_consumed() {
     let mut session = Session::demo(spec()).await;
-    let ticket = session.prompt("say x").await;
+    let instruction_id = session.prompt("say x").await;
     let first = [session.next().await, session.next().await, session.next().await];
     let started = Report::TurnStarted { origin: TurnOrigin::Prompt };
-    assert_eq!(first, [Report::Delivered(ticket), started, Report::Consumed { ticket, result: None }]);
+    assert_eq!(
+        first,
+        [Report::Delivered(instruction_id), started, Report::Consumed { instruction_id, result: None }]
+    );
     session.stop().await;
 }
 
@@ -607,10 +610,10 @@ async fn mcp_servers_are_listed_toggled_reconnected_set_and_sent_messages() {
 #[tokio::test]
 async fn files_can_be_rewound_to_before_a_prompt() {
     let mut session = Session::demo(SessionSpec { mode: Some("acceptEdits".into()), ..spec() }).await;
-    let ticket = session.prompt("edit").await;
+    let instruction_id = session.prompt("edit").await;
     let result = session.result().await;
     assert_eq!((result.lines_added, result.lines_removed), (Some(2), Some(1)));
-    let rewind = |dry_run| Order::Rewind { prompt: ticket, dry_run };
+    let rewind = |dry_run| Order::Rewind { prompt: instruction_id, dry_run };
     let told = |dry_run| Ok(Some(json!({ "files": ["harbour.txt"], "dry_run": dry_run })));
     assert_eq!(session.ask_of(rewind(true)).await, told(true));
     assert_eq!(session.ask_of(rewind(false)).await, told(false));
@@ -794,13 +797,13 @@ async fn an_instruction_that_is_never_answered_is_rejected() {
     let mut session = Session::demo_with(spec(), impatient, None).await;
     session.prompt("hang").await;
     session.until(|report| matches!(report, Report::Event { event: Event::Usage { .. }, .. })).await;
-    let ticket = session.order(Order::Context).await;
+    let instruction_id = session.order(Order::Context).await;
     let settled = session.until(|report| matches!(report, Report::Rejected { .. })).await;
     assert_eq!(
         settled,
-        Report::Rejected { ticket, error: "the demo agent did not answer within 0.1 s".into() }
+        Report::Rejected { instruction_id, error: "the demo agent did not answer within 0.1 s".into() }
     );
-    assert!(session.seen.contains(&Report::Delivered(ticket)));
+    assert!(session.seen.contains(&Report::Delivered(instruction_id)));
     session.stop().await;
 }
 

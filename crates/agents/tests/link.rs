@@ -18,7 +18,7 @@ use std::{
 use portolan_agents::{
     Supervision,
     child::Pipes,
-    driver::{self, Translator, Turnout},
+    driver::{self, Output, Translator},
     link::{Arrival, Ends, Inbound, Input, Link, Outbound, Source},
 };
 use portolan_core::{
@@ -175,24 +175,24 @@ impl Input for ThroughValve {
 /// Reports what happens to it.
 struct Watcher;
 
-fn notice(out: &mut Turnout, text: &str) {
+fn notice(out: &mut Output, text: &str) {
     out.event(Event::Notice { level: Level::Info, text: text.into() });
 }
 
 impl Translator for Watcher {
-    fn start(&mut self, out: &mut Turnout) {
+    fn start(&mut self, out: &mut Output) {
         out.ready();
     }
-    fn line(&mut self, line: &str, out: &mut Turnout) {
+    fn line(&mut self, line: &str, out: &mut Output) {
         notice(out, line);
     }
-    fn instruct(&mut self, instruction: Instruction, out: &mut Turnout) {
-        out.write_for(instruction.ticket, &json!("instructed"));
+    fn instruct(&mut self, instruction: Instruction, out: &mut Output) {
+        out.write_for(instruction.instruction_id, &json!("instructed"));
     }
-    fn link_lost(&mut self, out: &mut Turnout) {
+    fn link_lost(&mut self, out: &mut Output) {
         notice(out, "the translator knows of the loss");
     }
-    fn link_restored(&mut self, out: &mut Turnout) {
+    fn link_restored(&mut self, out: &mut Output) {
         notice(out, "the translator knows of the return");
     }
 }
@@ -241,8 +241,8 @@ async fn lines_come_and_go_over_a_link_that_the_driver_does_not_know() {
     agent.says("one").await;
     agent.says("two").await;
     assert_eq!(notices(&agent.until_notice("two").await), ["one", "two"]);
-    let ticket = agent.session.order(Order::Interrupt).await;
-    agent.session.until(|report| *report == Report::Delivered(ticket)).await;
+    let instruction_id = agent.session.order(Order::Interrupt).await;
+    agent.session.until(|report| *report == Report::Delivered(instruction_id)).await;
     assert_eq!(agent.valve.through(), "\"instructed\"\n");
     assert!(!agent.valve.is_closed());
     let exit = agent.session.stop().await;
@@ -252,13 +252,13 @@ async fn lines_come_and_go_over_a_link_that_the_driver_does_not_know() {
 #[tokio::test]
 async fn an_agent_that_takes_no_input_is_still_read() {
     let mut agent = agent(3, supervision()).await;
-    let ticket = agent.session.order(Order::Interrupt).await;
+    let instruction_id = agent.session.order(Order::Interrupt).await;
     eventually("a part is taken", || agent.valve.through() == "\"in").await;
     agent.says("heard").await;
     let heard = agent.until_notice("heard").await;
-    assert!(!heard.contains(&Report::Delivered(ticket)), "{heard:?}");
+    assert!(!heard.contains(&Report::Delivered(instruction_id)), "{heard:?}");
     agent.valve.change(|flow| flow.room = usize::MAX);
-    agent.session.until(|report| *report == Report::Delivered(ticket)).await;
+    agent.session.until(|report| *report == Report::Delivered(instruction_id)).await;
     assert_eq!(agent.valve.through(), "\"instructed\"\n");
 }
 

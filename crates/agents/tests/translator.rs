@@ -6,7 +6,7 @@ use portolan_agents::{
     Supervision,
     claude::{Claude, Config, Version},
     dial_in::DialIn,
-    driver::{Translator as _, Turnout},
+    driver::{Output, Translator as _},
 };
 use portolan_core::{
     Event, Generation, SessionId, SessionSpec,
@@ -23,7 +23,7 @@ fn lines_become_events_without_a_process_a_server_or_a_clock() {
     let spec = Arc::new(SessionSpec { agent: "claude".into(), ..SessionSpec::default() });
     let launch = Launch { session, generation, spec, resume: None };
     let mut translator = claude.translator(&launch, Some(Version(2, 1, 325)));
-    let mut out = Turnout::default();
+    let mut out = Output::default();
     translator.start(&mut out);
     let first: serde_json::Value = serde_json::from_slice(out.writes[0].outbound.bytes()).unwrap();
     assert_eq!(
@@ -31,7 +31,7 @@ fn lines_become_events_without_a_process_a_server_or_a_clock() {
         (&"control_request".into(), &"initialize".into())
     );
 
-    let mut out = Turnout::default();
+    let mut out = Output::default();
     let said = r#"{"type":"assistant","message":{"id":"m","role":"assistant","model":"x","content":[{"type":"text","text":"hello"}]},"parent_tool_use_id":null,"session_id":"s"}"#;
     translator.line(said, &mut out);
     let texts: Vec<_> = out

@@ -27,7 +27,7 @@ pub type Leftovers = fn(&str) -> Vec<String>;
 
 /// An agent under test.
 pub struct Subject {
-    /// Its display name, with version and road.
+    /// Its display name, with version and transport.
     pub title: String,
     /// Its names for things.
     pub profile: Profile,

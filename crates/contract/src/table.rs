@@ -5,10 +5,10 @@ use std::fmt::Write as _;
 
 use crate::{Finding, Scenario};
 
-/// One version of an agent on one road, with the result of every scenario.
+/// One version of an agent on one transport, with the result of every scenario.
 #[derive(Clone, Debug)]
 pub struct Column {
-    /// Version and road.
+    /// Version and transport.
     pub title: String,
     /// The results of the scenarios.
     pub findings: Vec<Finding>,
@@ -18,7 +18,7 @@ fn marks(agent: &str) -> (String, String) {
     (format!("<!-- contract: {agent} -->"), format!("<!-- end of contract: {agent} -->"))
 }
 
-/// The section of an agent: one row per scenario, one column per version and road.
+/// The section of an agent: one row per scenario, one column per version and transport.
 pub fn section(agent: &str, title: &str, columns: &[Column]) -> String {
     let (begin, end) = marks(agent);
     let mut page = format!("{begin}\n## {title}\n\n| | |");

@@ -10,7 +10,7 @@
     reason = "a test, which prints what ran; profiles are passed once"
 )]
 
-// The listener for Claude Code's second road is not needed here.
+// The listener for Claude Code's second transport is not needed here.
 #[allow(dead_code, reason = "shared with the tests of other agents")]
 #[path = "support/page.rs"]
 mod page;

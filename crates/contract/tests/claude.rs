@@ -1,4 +1,4 @@
-//! The contract suite on the real Claude Code, in the two pinned versions for its two roads: the newest over its pipes,
+//! The contract suite on the real Claude Code, in the two pinned versions for its two transports: the newest over its pipes,
 //! and the last that dials in. Offline: the model is scripted, the home is empty, the key is fake.
 //!
 //! `SCENARIO=name` runs only that scenario and compares nothing. `UPDATE=1` writes docs/compatibility.md.
@@ -41,7 +41,7 @@ fn subject(program: PathBuf, version: &str, way: Way, dial_in: DialIn) -> Arc<Su
 }
 
 fn subject_by(command: Vec<OsString>, version: &str, way: Way, dial_in: DialIn) -> Arc<Subject> {
-    let road = match way {
+    let transport = match way {
         Way::Stdio => "stdio",
         Way::Websocket => "WebSocket",
     };
@@ -55,7 +55,7 @@ fn subject_by(command: Vec<OsString>, version: &str, way: Way, dial_in: DialIn) 
         Ok(Arc::new(agent) as Arc<dyn portolan_core::ports::Agent>)
     };
     Arc::new(Subject {
-        title: format!("{version}, {road}"),
+        title: format!("{version}, {transport}"),
         profile: profile::CLAUDE,
         make: Box::new(make),
         leftovers: |key| {

@@ -3,7 +3,7 @@
 //!
 //! `SCENARIO=name` runs only that scenario and compares nothing. `UPDATE=1` writes docs/compatibility.md.
 
-// The listener for Claude Code's second road is not needed here.
+// The listener for Claude Code's second transport is not needed here.
 #[allow(dead_code, reason = "shared with the tests of other agents")]
 #[path = "support/page.rs"]
 mod page;

@@ -571,7 +571,7 @@ async fn two_simultaneous_imports_of_one_conversation_get_one_session() {
 // --------------------------------------------------------------------------------- several that keep
 
 /// An agent that only keeps past conversations.
-fn keeper(kind: &str, past: Arc<dyn Past>) -> Puppet {
+fn source(kind: &str, past: Arc<dyn Past>) -> Puppet {
     Puppet::new(kind).with_capabilities(capabilities()).with_past(past)
 }
 
@@ -601,8 +601,8 @@ impl Past for Mute {
     }
 }
 
-async fn registry(keepers: Vec<Puppet>) -> Registry {
-    let agents = keepers.into_iter().map(|keeper| Arc::new(keeper) as Arc<dyn Agent>).collect();
+async fn registry(sources: Vec<Puppet>) -> Registry {
+    let agents = sources.into_iter().map(|source| Arc::new(source) as Arc<dyn Agent>).collect();
     sessions::registry(agents).await
 }
 
@@ -612,7 +612,7 @@ fn told(list: &[PastDescription]) -> Vec<(&str, &str)> {
 
 #[tokio::test]
 async fn an_agent_that_lists_one_folder_at_a_time_asks_for_the_folder() {
-    let narrow = keeper("narrow", Arc::new(Mute::WantsFolder));
+    let narrow = source("narrow", Arc::new(Mute::WantsFolder));
     let registry = registry(vec![narrow]).await;
     let named = PastListing { agent: Some("narrow".into()), ..listing() };
     let refused = registry.past(&owner(), named).await.expect_err("no folder is named");
@@ -624,18 +624,18 @@ async fn an_agent_that_lists_one_folder_at_a_time_asks_for_the_folder() {
 
 #[tokio::test(start_paused = true)]
 async fn agents_that_hang_or_report_nothing_do_not_delay_the_list_of_the_others() {
-    let hangs = |kind| keeper(kind, Arc::new(Mute::Hangs));
-    let keepers = vec![
+    let hangs = |kind| source(kind, Arc::new(Mute::Hangs));
+    let sources = vec![
         // More agents than are asked at once.
         hangs("h1"),
         hangs("h2"),
         hangs("h3"),
         hangs("h4"),
         hangs("h5"),
-        keeper("mute", Arc::new(Mute::OffersNothing)),
-        keeper("fake", kept(vec![])),
+        source("mute", Arc::new(Mute::OffersNothing)),
+        source("fake", kept(vec![])),
     ];
-    let registry = registry(keepers).await;
+    let registry = registry(sources).await;
     let begun = tokio::time::Instant::now();
     let all = registry.past(&owner(), listing()).await.expect("a list");
     assert_eq!(told(&all), [("fake", SECOND), ("fake", FIRST)]);
@@ -649,8 +649,8 @@ async fn agents_that_hang_or_report_nothing_do_not_delay_the_list_of_the_others(
 
 #[tokio::test]
 async fn a_conversation_of_two_agents_is_listed_once_and_imported_without_naming_the_agent() {
-    let keeper = |kind| keeper(kind, kept(vec![PastPiece::End]));
-    let registry = registry(vec![keeper("own"), keeper("adapter")]).await;
+    let source = |kind| source(kind, kept(vec![PastPiece::End]));
+    let registry = registry(vec![source("own"), source("adapter")]).await;
     let all = registry.past(&owner(), listing()).await.expect("a list");
     assert_eq!(told(&all), [("own", SECOND), ("own", FIRST)]);
     let spec = SessionSpec { agent: "adapter".into(), ..SessionSpec::default() };

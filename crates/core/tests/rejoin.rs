@@ -19,8 +19,8 @@ use portolan_core::{
     event::{AgentInfo, Content, Exit, ExitReason, ItemKind, TurnOrigin, TurnOutcome, TurnResult},
     log::delivery::{Delivery, Start},
     ports::{
-        Agent, AgentLink, Boxed, Clock, INSTRUCTIONS, Instruction, Launch, LeftRunning, Order, Page, Probe,
-        REPORTS, Rejoined, Report, Store, Ticket,
+        Agent, AgentLink, Boxed, Clock, INSTRUCTIONS, Instruction, InstructionId, Launch, LeftRunning, Order,
+        Page, Probe, REPORTS, Rejoined, Report, Store,
     },
     registry::Registry,
     request::{Answer, Ask},
@@ -56,16 +56,16 @@ impl Running {
     /// The agent answers every prompt with a text, a question and another text.
     fn take(&mut self, instruction: Instruction) -> Vec<Report> {
         self.taken.push(instruction.clone());
-        let ticket = instruction.ticket;
+        let instruction_id = instruction.instruction_id;
         let delta = |text: &str| Event::Delta { item: "text".into(), text: text.into() };
         match instruction.order {
             Order::Prompt { .. } => {
                 let (kind, message, parent) = (ItemKind::Thinking, None, None);
                 let later = Event::ItemStarted { item: "later".into(), kind, message, parent };
                 vec![
-                    Report::Delivered(ticket),
+                    Report::Delivered(instruction_id),
                     Report::TurnStarted { origin: TurnOrigin::Prompt },
-                    Report::Consumed { ticket, result: None },
+                    Report::Consumed { instruction_id, result: None },
                     event(delta("let ")),
                     event(delta("me ")),
                     event(delta("see")),
@@ -76,14 +76,14 @@ impl Running {
             Order::Answer { .. } => {
                 let result = Box::new(TurnResult::bare(TurnOutcome::Completed));
                 vec![
-                    Report::Consumed { ticket, result: None },
+                    Report::Consumed { instruction_id, result: None },
                     event(delta(", done")),
                     event(finished("text", "let me see, done")),
                     event(finished("later", "I thought")),
                     Report::TurnEnded { result, raw: None },
                 ]
             }
-            _ => vec![Report::Consumed { ticket, result: None }],
+            _ => vec![Report::Consumed { instruction_id, result: None }],
         }
     }
 }
@@ -220,8 +220,10 @@ impl Agent for Survivor {
             let running = self.of(left.session);
             let link = self.connect(&running, left.recorded);
             let agent = running.lock().expect("one test");
-            let taken: BTreeSet<Ticket> = agent.taken.iter().map(|instruction| instruction.ticket).collect();
-            let taken = left.unsettled.into_iter().filter(|ticket| taken.contains(ticket)).collect();
+            let taken: BTreeSet<InstructionId> =
+                agent.taken.iter().map(|instruction| instruction.instruction_id).collect();
+            let taken =
+                left.unsettled.into_iter().filter(|instruction_id| taken.contains(instruction_id)).collect();
             Some(Rejoined { link, taken })
         })
     }

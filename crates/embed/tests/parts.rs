@@ -24,7 +24,7 @@ use portolan_embed::{
         claude::{self, Claude, Version},
         codex,
         dial_in::DialIn,
-        driver::{Translator as _, Turnout},
+        driver::{Output, Translator as _},
     },
     door::{Door, DoorSettings, ListenAddress, Listening},
     frontends::agui::{
@@ -63,7 +63,7 @@ fn entries() -> Vec<(Option<Actor>, Event)> {
     let spec = Arc::new(SessionSpec { agent: "claude".into(), ..SessionSpec::default() });
     let launch = Launch { session: SessionId::new(), generation: Generation(1), spec, resume: None };
     let mut translator = claude.translator(&launch, Some(Version(2, 1, 325)));
-    let mut out = Turnout::default();
+    let mut out = Output::default();
     translator.start(&mut out);
     let asked: Value = serde_json::from_slice(out.writes[0].outbound.bytes()).unwrap();
     let answer = json!({"subtype": "success", "request_id": asked["request_id"], "response": {"current_permission_mode": "default"}});

@@ -149,7 +149,7 @@ async fn every_other_action_reaches_the_agent() {
     assert_eq!(state.thinking, Some(7));
     let prompt = session.prompt("ask").await.unwrap();
     let rewound = session.rewind(prompt, DryRun::Yes).await.unwrap();
-    assert_eq!(rewound, told(&format!("Rewind {{ prompt: Ticket({prompt}), dry_run: true }}")));
+    assert_eq!(rewound, told(&format!("Rewind {{ prompt: InstructionId({prompt}), dry_run: true }}")));
     session.interrupt().await.unwrap();
     assert_eq!(session.state().await.unwrap().requests, [], "no request is open after an interrupt");
     assert_eq!(session.mcp_status().await.unwrap()[0].name, "files");

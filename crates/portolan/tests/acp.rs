@@ -66,7 +66,7 @@ impl Place {
 fn an_agent_needs_only_a_command_in_the_configuration() {
     let place = place("[agents.harbour]\ncommand = [\"sh\", \"SCRIPT\"]\n");
     let looked = place.home.json(["doctor", "harbour"]);
-    assert_eq!(looked[0]["probe"]["road"]["name"], "acp", "{looked}");
+    assert_eq!(looked[0]["probe"]["transport"]["name"], "acp", "{looked}");
     let session = place.new_session("harbour", "hello");
     let said = place.event(&session, "its words", |event| event["type"] == "message");
     assert_eq!(said["content"][0]["text"], "Here.");
@@ -104,11 +104,11 @@ fn a_missing_agent_is_replaced_by_its_acp_adapter_and_doctor_and_the_session_say
         "[agents.claude]\ncommand = [\"no-such-claude\"]\n[agents.claude-agent-acp]\ncommand = [\"sh\", \"SCRIPT\"]\n",
     );
     let looked = place.home.json(["doctor", "claude"]);
-    let road = &looked[0]["probe"]["road"];
-    assert_eq!(road["name"], "acp, by claude-agent-acp", "{looked}");
-    assert!(road["why"].as_str().unwrap().contains("no-such-claude"), "{looked}");
+    let transport = &looked[0]["probe"]["transport"];
+    assert_eq!(transport["name"], "acp, by claude-agent-acp", "{looked}");
+    assert!(transport["why"].as_str().unwrap().contains("no-such-claude"), "{looked}");
     let session = place.new_session("claude", "hello");
-    let notice = place.event(&session, "why this road", |event| event["type"] == "notice");
+    let notice = place.event(&session, "why this transport", |event| event["type"] == "notice");
     let text = notice["text"].as_str().unwrap();
     assert!(text.contains("no-such-claude") && text.contains("uses ACP instead"), "{text}");
     let said = place.event(&session, "its words", |event| event["type"] == "message");

@@ -120,12 +120,16 @@ async fn a_prompt_with_the_beginning_of_an_answer_is_consumed_when_the_agent_is_
 
 #[test]
 fn doctor_reports_the_transport_and_tests_the_installed_version() {
-    for (version, road) in VERSIONS {
+    for (version, transport) in VERSIONS {
         let (home, _agent_home) = home(&program(version), "http://127.0.0.1:1");
         let looked = home.run(["--json", "doctor", "claude"]);
         let found: Value = serde_json::from_str(&looked.stdout).unwrap();
         let probe = &found[0]["probe"];
-        assert_eq!((&probe["version"], &probe["road"]["name"]), (&json!(version), &json!(road)), "{found}");
+        assert_eq!(
+            (&probe["version"], &probe["transport"]["name"]),
+            (&json!(version), &json!(transport)),
+            "{found}"
+        );
         assert_eq!(found[0]["first_mode"]["verdict"], "works", "{found}");
         let tried = home.run(["--json", "doctor", "--deep", "claude"]);
         assert_eq!(tried.code, 0, "{tried:?}");

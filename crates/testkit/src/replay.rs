@@ -16,7 +16,7 @@ use portolan_core::{
         cursor::Cursor,
         delivery::{Delivery, Mode, Start},
     },
-    ports::{Report, Ticket},
+    ports::{InstructionId, Report},
     session::{
         machine::{Machine, Policy},
         state::State,
@@ -51,10 +51,13 @@ pub async fn replay(recording: &Recording, taken: Taken<'_>) {
         match step {
             Step::Report(report) => replay.reported((**report).clone()).await,
             Step::Settled(number, how) => {
-                let Some(ticket) = replay.tickets.get(number).map(|seq| Ticket(seq.0)) else { continue };
+                let Some(instruction_id) = replay.instruction_ids.get(number).map(|seq| InstructionId(seq.0))
+                else {
+                    continue;
+                };
                 let report = match how.clone() {
-                    Ok(()) => Report::Consumed { ticket, result: None },
-                    Err(error) => Report::Rejected { ticket, error },
+                    Ok(()) => Report::Consumed { instruction_id, result: None },
+                    Err(error) => Report::Rejected { instruction_id, error },
                 };
                 replay.report(report).await;
             }
@@ -80,7 +83,7 @@ struct Replay<'t> {
     cursor: Cursor<State>,
     taken: Taken<'t>,
     /// The commands, by their number in the recording.
-    tickets: HashMap<u64, Seq>,
+    instruction_ids: HashMap<u64, Seq>,
     requests: HashMap<String, RequestId>,
     commands: u64,
 }
@@ -95,7 +98,7 @@ impl<'t> Replay<'t> {
             cursor,
             log,
             taken,
-            tickets: HashMap::new(),
+            instruction_ids: HashMap::new(),
             requests: HashMap::new(),
             commands: 0,
         };
@@ -148,7 +151,7 @@ impl<'t> Replay<'t> {
         let by = Actor::Person { token: token.clone(), name: "ada".into(), via: "replay".into() };
         let command = Command { key: CommandKey { token, id }, by, action };
         let receipt = self.machine.command(&mut self.log.book(), NOW, command).unwrap();
-        self.tickets.insert(number, receipt.seq);
+        self.instruction_ids.insert(number, receipt.seq);
         self.show().await;
     }
 

@@ -4,7 +4,7 @@
 use portolan_core::{
     Event,
     event::{Level, McpServer},
-    ports::{Order, Ticket},
+    ports::{InstructionId, Order},
 };
 use portolan_wire::jsonrpc::{Error, Id, Pending};
 use serde_json::{Value, json, value::RawValue};
@@ -14,7 +14,7 @@ use super::{
     translate::{DIALECT, Translate, notice},
     wire,
 };
-use crate::driver::{Timer, Turnout};
+use crate::driver::{Output, Timer};
 
 /// Requests that wait for their answer.
 #[derive(Debug, Default)]
@@ -23,7 +23,7 @@ pub(super) struct Calls(Pending<Call>);
 #[derive(Debug)]
 struct Call {
     /// The command that waits for the answer.
-    ticket: Option<Ticket>,
+    instruction_id: Option<InstructionId>,
     what: What,
 }
 
@@ -46,8 +46,8 @@ pub(super) enum What {
 }
 
 impl Calls {
-    pub(super) fn forget(&mut self, ticket: Ticket, out: &mut Turnout) {
-        for id in self.0.find(|call| call.ticket == Some(ticket)) {
+    pub(super) fn forget(&mut self, instruction_id: InstructionId, out: &mut Output) {
+        for id in self.0.find(|call| call.instruction_id == Some(instruction_id)) {
             self.0.settle(&id);
             out.clear_timer(timer(&id));
         }
@@ -81,20 +81,23 @@ impl Translate {
     /// Sends a request; returns whether it was sent.
     pub(super) fn ask(
         &mut self,
-        ticket: Option<Ticket>,
+        instruction_id: Option<InstructionId>,
         what: What,
         method: &str,
         params: Value,
-        out: &mut Turnout,
+        out: &mut Output,
     ) -> bool {
         let patience = match what {
             What::Prompt => None,
             What::Initialize | What::Authenticate | What::Begin => Some(self.setup.start_patience),
             _ => Some(self.setup.patience),
         };
-        let Ok(id) = self.calls.0.ask(Call { ticket, what }) else {
-            if let Some(ticket) = ticket {
-                out.rejected(ticket, format!("{} leaves too many requests unanswered", self.setup.title));
+        let Ok(id) = self.calls.0.ask(Call { instruction_id, what }) else {
+            if let Some(instruction_id) = instruction_id {
+                out.rejected(
+                    instruction_id,
+                    format!("{} leaves too many requests unanswered", self.setup.title),
+                );
             }
             return false;
         };
@@ -102,8 +105,8 @@ impl Translate {
             out.set_timer(timer(&id), patience);
         }
         let message = DIALECT.request(&id, method, Some(params));
-        match ticket {
-            Some(ticket) => out.write_for(ticket, &message),
+        match instruction_id {
+            Some(instruction_id) => out.write_for(instruction_id, &message),
             None => out.write(&message),
         }
         true
@@ -115,15 +118,15 @@ impl Translate {
         params
     }
 
-    pub(super) fn instruct_call(&mut self, ticket: Ticket, order: Order, out: &mut Turnout) {
+    pub(super) fn instruct_call(&mut self, instruction_id: InstructionId, order: Order, out: &mut Output) {
         match order {
-            Order::SetModel(Some(model)) => self.set_model(Some(ticket), &model, out),
+            Order::SetModel(Some(model)) => self.set_model(Some(instruction_id), &model, out),
             Order::SetModel(None) => {
                 let words = format!("{} does not report its default model; name a model", self.setup.title);
-                out.rejected(ticket, words);
+                out.rejected(instruction_id, words);
             }
-            Order::SetMode(mode) => self.set_mode(Some(ticket), &mode, out),
-            Order::Native(body) => self.native(ticket, &body, out),
+            Order::SetMode(mode) => self.set_mode(Some(instruction_id), &mode, out),
+            Order::Native(body) => self.native(instruction_id, &body, out),
             Order::McpStatus => {
                 // ACP does not report the state of MCP servers.
                 let server = |(name, _): &(String, Value)| McpServer {
@@ -133,13 +136,16 @@ impl Translate {
                 };
                 let servers = self.setup.servers.iter().map(server).collect();
                 out.event(Event::McpServers { servers });
-                out.consumed(ticket, None);
+                out.consumed(instruction_id, None);
             }
             Order::McpReconnect(_)
             | Order::McpToggle { .. }
             | Order::McpSet(_)
             | Order::McpMessage { .. } => {
-                out.rejected(ticket, "ACP takes MCP servers only when a session begins; start a new session");
+                out.rejected(
+                    instruction_id,
+                    "ACP takes MCP servers only when a session begins; start a new session",
+                );
             }
             Order::Steer { .. }
             | Order::SetThinking(_)
@@ -147,7 +153,7 @@ impl Translate {
             | Order::Rewind { .. }
             | Order::Context
             | Order::StopTask(_) => {
-                out.rejected(ticket, format!("{} cannot do this over ACP", self.setup.title));
+                out.rejected(instruction_id, format!("{} cannot do this over ACP", self.setup.title));
             }
             // These orders are handled elsewhere.
             Order::Prompt { .. } | Order::Answer { .. } | Order::Interrupt => {}
@@ -155,18 +161,18 @@ impl Translate {
     }
 
     /// An ACP message from a client: `method` and `params`. Portolan sets its id and its session.
-    fn native(&mut self, ticket: Ticket, body: &Value, out: &mut Turnout) {
+    fn native(&mut self, instruction_id: InstructionId, body: &Value, out: &mut Output) {
         let Some(method) = body["method"].as_str() else {
-            return out.rejected(ticket, "an ACP message needs a `method`");
+            return out.rejected(instruction_id, "an ACP message needs a `method`");
         };
         if OURS.contains(&method) {
-            return out.rejected(ticket, format!("only Portolan may send `{method}`"));
+            return out.rejected(instruction_id, format!("only Portolan may send `{method}`"));
         }
         let mut params = Some(body["params"].clone()).filter(Value::is_object).unwrap_or_else(|| json!({}));
         if method.starts_with("session/") && method != "session/list" && params.get("sessionId").is_none() {
             params = self.of_session(params);
         }
-        self.ask(Some(ticket), What::Plain, method, params, out);
+        self.ask(Some(instruction_id), What::Plain, method, params, out);
     }
 
     // -------------------------------------------------------------------------------------- answers
@@ -176,22 +182,22 @@ impl Translate {
         id: &Id,
         result: Result<Option<&RawValue>, Error>,
         line: &str,
-        out: &mut Turnout,
+        out: &mut Output,
     ) {
         // A late answer: the request has failed already, and its sender was informed.
-        let Some(Call { ticket, what }) = self.calls.0.settle(id) else { return };
+        let Some(Call { instruction_id, what }) = self.calls.0.settle(id) else { return };
         out.clear_timer(timer(id));
         let result: Result<Value, Error> = result.map(|result| wire::open(result).unwrap_or_default());
-        self.settled(ticket, what, result, line, out);
+        self.settled(instruction_id, what, result, line, out);
     }
 
     fn settled(
         &mut self,
-        ticket: Option<Ticket>,
+        instruction_id: Option<InstructionId>,
         what: What,
         result: Result<Value, Error>,
         line: &str,
-        out: &mut Turnout,
+        out: &mut Output,
     ) {
         match (what, result) {
             (What::Prompt, result) => self.prompt_answered(result, line, out),
@@ -216,33 +222,33 @@ impl Translate {
                 self.begun_and_set(out);
             }
             (What::Mode(mode), Ok(result)) => {
-                done(ticket, None, out);
+                done(instruction_id, None, out);
                 self.mode_is(&mode, &result, out);
             }
             (What::Model(model), Ok(result)) => {
-                done(ticket, None, out);
+                done(instruction_id, None, out);
                 self.model_is(&model, &result, out);
             }
             (What::Plain, Ok(result)) => {
                 self.settings_told(&result, out);
-                done(ticket, Some(result), out);
+                done(instruction_id, Some(result), out);
             }
-            (What::Quiet, _) => done(ticket, None, out),
+            (What::Quiet, _) => done(instruction_id, None, out),
             (_, Err(error)) => {
-                if let Some(ticket) = ticket {
-                    out.rejected(ticket, errors::words(&error));
+                if let Some(instruction_id) = instruction_id {
+                    out.rejected(instruction_id, errors::words(&error));
                 }
             }
         }
     }
 
-    pub(super) fn overdue(&mut self, at: Timer, out: &mut Turnout) {
+    pub(super) fn overdue(&mut self, at: Timer, out: &mut Output) {
         let id = Id::Number(i64::try_from(at.0).unwrap_or_default());
-        let Some(Call { ticket, what }) = self.calls.0.settle(&id) else { return };
+        let Some(Call { instruction_id, what }) = self.calls.0.settle(&id) else { return };
         let starts = matches!(what, What::Initialize | What::Authenticate | What::Begin);
         let within = if starts { self.setup.start_patience } else { self.setup.patience };
         let message = format!("{} did not answer within {} s", self.setup.title, within.as_secs_f32());
-        self.settled(ticket, what, Err(Error { code: 0, message, data: None }), "", out);
+        self.settled(instruction_id, what, Err(Error { code: 0, message, data: None }), "", out);
     }
 }
 
@@ -258,8 +264,8 @@ const OURS: &[&str] = &[
     "session/close",
 ];
 
-fn done(ticket: Option<Ticket>, result: Option<Value>, out: &mut Turnout) {
-    if let Some(ticket) = ticket {
-        out.consumed(ticket, result);
+fn done(instruction_id: Option<InstructionId>, result: Option<Value>, out: &mut Output) {
+    if let Some(instruction_id) = instruction_id {
+        out.consumed(instruction_id, result);
     }
 }

@@ -6,14 +6,14 @@ use std::time::Duration;
 use portolan_core::{
     Generation,
     event::Content,
-    ports::{Instruction, Order, Report, Ticket},
+    ports::{Instruction, InstructionId, Order, Report},
 };
 
 use super::{
     catalogue,
     translate::{CANCELLED_BY, OLD_ENOUGH, QUIET_SINCE, Setup, Translate},
 };
-use crate::driver::{Timer, Translator as _, Turnout};
+use crate::driver::{Output, Timer, Translator as _};
 
 /// A new conversation.
 pub(super) fn setup() -> Setup {
@@ -34,16 +34,16 @@ pub fn lines(data: &[u8]) {
     super::past::tell(&String::from_utf8_lossy(data));
 }
 
-fn play(data: &[u8]) -> Vec<Turnout> {
+fn play(data: &[u8]) -> Vec<Output> {
     let mut translate = Translate::new(setup());
     let mut all = vec![];
     let (mut asks, mut opened) = (std::collections::HashMap::new(), std::collections::HashSet::new());
-    let mut out = Turnout::default();
+    let mut out = Output::default();
     translate.start(&mut out);
     all.push(out);
     for (number, line) in String::from_utf8_lossy(data).lines().enumerate() {
-        let mut out = Turnout::default();
-        let ticket = Ticket(number as u64 + 1);
+        let mut out = Output::default();
+        let instruction_id = InstructionId(number as u64 + 1);
         let order = match line.strip_prefix('>') {
             Some("prompt") => Some(Order::Prompt { content: vec![Content::text("words")] }),
             Some("interrupt") => Some(Order::Interrupt),
@@ -80,7 +80,7 @@ fn play(data: &[u8]) -> Vec<Turnout> {
             asks.clear();
         }
         if let Some(order) = order {
-            translate.instruct(Instruction { ticket, order }, &mut out);
+            translate.instruct(Instruction { instruction_id, order }, &mut out);
         }
         for report in &out.reports {
             if let Report::RequestOpened { key, ask, .. } = report {

@@ -8,7 +8,7 @@ use portolan_core::{
 use serde_json::Value;
 
 use super::{translate::Translate, wire};
-use crate::driver::Turnout;
+use crate::driver::Output;
 
 /// A message that is longer than this is ended, and the rest is another message: an endless message must not fill the
 /// memory.
@@ -63,7 +63,7 @@ impl Messages {
 }
 
 impl Translate {
-    pub(super) fn chunk(&mut self, kind: ItemKind, update: &Value, out: &mut Turnout) {
+    pub(super) fn chunk(&mut self, kind: ItemKind, update: &Value, out: &mut Output) {
         let message = wire::some_text(update, "messageId");
         let piece = wire::content(&update["content"]);
         let parent = self.owner(update, out);
@@ -104,14 +104,14 @@ impl Translate {
     }
 
     /// Ends all open messages.
-    pub(super) fn end_all_words(&mut self, ending: Ending, out: &mut Turnout) {
+    pub(super) fn end_all_words(&mut self, ending: Ending, out: &mut Output) {
         for open in std::mem::take(&mut self.messages.open) {
             self.message_ends(open, ending, out);
         }
     }
 
     /// The same speaker does something else, or nothing more.
-    pub(super) fn end_words_of(&mut self, parent: Option<&str>, ending: Ending, out: &mut Turnout) {
+    pub(super) fn end_words_of(&mut self, parent: Option<&str>, ending: Ending, out: &mut Output) {
         let open = &mut self.messages.open;
         if let Some(place) = open.iter().position(|open| open.parent.as_deref() == parent) {
             let open = open.remove(place);
@@ -119,7 +119,7 @@ impl Translate {
         }
     }
 
-    fn message_ends(&mut self, open: Open, ending: Ending, out: &mut Turnout) {
+    fn message_ends(&mut self, open: Open, ending: Ending, out: &mut Output) {
         let Open { item, parent, kind, message, text } = open;
         if kind == ItemKind::Text && parent.is_none() {
             self.messages.said = Some(text.clone());
@@ -135,7 +135,7 @@ impl Translate {
         });
     }
 
-    fn say(&mut self, message: Option<String>, parent: Option<String>, piece: Content, out: &mut Turnout) {
+    fn say(&mut self, message: Option<String>, parent: Option<String>, piece: Content, out: &mut Output) {
         out.event(Event::Message {
             item: self.messages.next_name(),
             message,

@@ -110,7 +110,7 @@ impl Acp {
         Arc::clone(&self.supervision)
     }
 
-    /// What to start and how to talk to it; with a notice to show first, if ACP replaces another road.
+    /// What to start and how to talk to it; with a notice to show first, if ACP replaces another transport.
     pub(crate) async fn prepare(&self, launch: Launch, notice: Option<String>) -> driver::Job {
         self.kept.remember(&launch.spec.cwd);
         let found = self.prober.found().await;
@@ -123,7 +123,7 @@ impl Acp {
         };
         let (program, version) = match found {
             Ok(found) => {
-                // An agent that replaces another road may take fewer options.
+                // An agent that replaces another transport may take fewer options.
                 let taken = SessionSpec::clone(&launch.spec).admit(&capabilities);
                 let program = taken.map_err(|refusal| refusal.message);
                 (program.and_then(|_| plan.program(found.command)), found.version)

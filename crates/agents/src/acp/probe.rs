@@ -9,7 +9,7 @@ use std::{
 };
 
 use indexmap::IndexMap;
-use portolan_core::ports::{Probe, Road};
+use portolan_core::ports::{Probe, Transport};
 
 use super::{Config, catalogue::Known, launch};
 use crate::{
@@ -117,7 +117,7 @@ impl Prober {
             message,
             version: found.version,
             program,
-            road: Some(Road { name: "acp".into(), why: why.into() }),
+            transport: Some(Transport { name: "acp".into(), why: why.into() }),
             login: None,
         })
     }

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use indexmap::IndexMap;
 use portolan_core::{
     event::Level,
-    ports::{Report, Ticket},
+    ports::{InstructionId, Report},
     request::{Answer, Ask, AskOption, Verdict},
 };
 use portolan_wire::jsonrpc::{Error, Id};
@@ -21,7 +21,7 @@ use super::{
     translate::{DIALECT, Translate, notice},
     wire::{self, list, some_text, text},
 };
-use crate::driver::{Done, Errand, Turnout};
+use crate::driver::{Done, DriverTask, Output};
 
 /// Requests of one agent that may wait at once. An agent with more does not wait for answers.
 const MAX_OPEN: usize = 256;
@@ -30,7 +30,7 @@ const MAX_OPEN: usize = 256;
 #[derive(Debug, Default)]
 pub(super) struct Requests(IndexMap<String, Open>);
 
-/// Errands that run for the agent, by the key of its request.
+/// Tasks that run for the agent, by the key of its request.
 #[derive(Debug, Default)]
 pub(super) struct UnderWay(IndexMap<String, Doing>);
 
@@ -42,7 +42,7 @@ impl Requests {
 }
 
 impl UnderWay {
-    /// Whether an errand runs.
+    /// Whether a task runs.
     pub(super) fn any(&self) -> bool {
         !self.0.is_empty()
     }
@@ -192,7 +192,7 @@ impl Translate {
         method: &str,
         params: Option<&RawValue>,
         line: &str,
-        out: &mut Turnout,
+        out: &mut Output,
     ) {
         let params: Value = wire::open(params).unwrap_or_default();
         match method {
@@ -209,8 +209,8 @@ impl Translate {
         }
     }
 
-    /// Gives an errand to the desk, which reports when it is done.
-    fn do_for_it(&mut self, id: Id, method: &str, params: Value, out: &mut Turnout) {
+    /// Gives a task to the desk, which reports when it is done.
+    fn do_for_it(&mut self, id: Id, method: &str, params: Value, out: &mut Output) {
         let key = id.key();
         let terminal = text(&params, "terminalId");
         let doing = Doing { id, method: method.to_owned(), terminal };
@@ -219,10 +219,10 @@ impl Translate {
             return out.write(&DIALECT.error(&doing.id, Error::INVALID_PARAMS, error));
         }
         self.under_way.0.insert(key.clone(), doing);
-        out.errand(Errand { key, method: method.to_owned(), params });
+        out.task(DriverTask { key, method: method.to_owned(), params });
     }
 
-    pub(super) fn done_for_it(&mut self, key: &str, done: Done, out: &mut Turnout) {
+    pub(super) fn done_for_it(&mut self, key: &str, done: Done, out: &mut Output) {
         let Some(Doing { id, method, terminal }) = self.under_way.0.shift_remove(key) else { return };
         match done {
             Ok(result) => {
@@ -236,7 +236,7 @@ impl Translate {
         }
     }
 
-    fn permission(&mut self, id: Id, params: &Value, line: &str, out: &mut Turnout) {
+    fn permission(&mut self, id: Id, params: &Value, line: &str, out: &mut Output) {
         let told = &params["toolCall"];
         let choices = Choices::read(list(params, "options"));
         let tool = some_text(told, "toolCallId");
@@ -266,7 +266,7 @@ impl Translate {
         self.open_request(id, what, ask, about, line, out);
     }
 
-    fn elicitation(&mut self, id: Id, params: &Value, line: &str, out: &mut Turnout) {
+    fn elicitation(&mut self, id: Id, params: &Value, line: &str, out: &mut Output) {
         let ask = Ask::Elicitation {
             server: self.setup.title.clone(),
             message: text(params, "message"),
@@ -285,7 +285,7 @@ impl Translate {
         ask: Ask,
         (tool, parent): (Option<String>, Option<String>),
         line: &str,
-        out: &mut Turnout,
+        out: &mut Output,
     ) {
         let key = id.key();
         if self.requests.0.contains_key(&key) {
@@ -302,9 +302,15 @@ impl Translate {
 
     // -------------------------------------------------------------------------------------- answers
 
-    pub(super) fn answer(&mut self, ticket: Ticket, key: &str, answer: Answer, out: &mut Turnout) {
+    pub(super) fn answer(
+        &mut self,
+        instruction_id: InstructionId,
+        key: &str,
+        answer: Answer,
+        out: &mut Output,
+    ) {
         let Some(Open { id, what }) = self.requests.0.shift_remove(key) else {
-            return out.rejected(ticket, "the agent no longer waits for this");
+            return out.rejected(instruction_id, "the agent no longer waits for this");
         };
         let stops = matches!(answer, Answer::Deny { interrupt: true, .. });
         let reason = match &answer {
@@ -329,7 +335,7 @@ impl Translate {
                 _ => json!({ "action": "decline" }),
             },
         };
-        out.write_and_consume(ticket, &DIALECT.result(&id, result));
+        out.write_and_consume(instruction_id, &DIALECT.result(&id, result));
         if let Some(reason) = reason {
             // Not sent as a prompt: that would be an extra turn, after the agent has gone on without the reason.
             let text = format!(
@@ -346,7 +352,7 @@ impl Translate {
 
     /// The turn is stopped or over: every open request of the agent is answered. The session is informed: it has closed
     /// most of them, but not those that were on their way to it.
-    pub(super) fn withdraw_all(&mut self, out: &mut Turnout) {
+    pub(super) fn withdraw_all(&mut self, out: &mut Output) {
         for (key, open) in std::mem::take(&mut self.requests.0) {
             out.report(Report::RequestWithdrawn { key });
             out.write(&open.cancelled());
@@ -354,7 +360,7 @@ impl Translate {
     }
 
     /// The agent takes a request back; it still gets an answer.
-    pub(super) fn taken_back(&mut self, id: &Value, out: &mut Turnout) {
+    pub(super) fn taken_back(&mut self, id: &Value, out: &mut Output) {
         let Ok(id) = serde_json::from_value::<Id>(id.clone()) else { return };
         if let Some(open) = self.requests.0.shift_remove(&id.key()) {
             out.report(Report::RequestWithdrawn { key: id.key() });

@@ -14,7 +14,7 @@ use super::{
     translate::{Begin, OLD_ENOUGH, QUIET_SINCE, Translate, notice},
     wire::{self, Takes, list, some_text, text},
 };
-use crate::driver::{self, Turnout};
+use crate::driver::{self, Output};
 
 /// The version of ACP that Portolan speaks. An agent that is offered a higher version switches to it.
 pub(super) const VERSION: u64 = 1;
@@ -113,7 +113,7 @@ impl Session {
 }
 
 impl Translate {
-    pub(super) fn initialize(&mut self, out: &mut Turnout) {
+    pub(super) fn initialize(&mut self, out: &mut Output) {
         let serves = self.setup.serves;
         let params = json!({
             "protocolVersion": VERSION,
@@ -128,7 +128,7 @@ impl Translate {
         self.ask(None, What::Initialize, "initialize", params, out);
     }
 
-    pub(super) fn initialized(&mut self, result: &Value, out: &mut Turnout) {
+    pub(super) fn initialized(&mut self, result: &Value, out: &mut Output) {
         let version = &result["protocolVersion"];
         if version.as_u64() != Some(VERSION) {
             let title = &self.setup.title;
@@ -173,7 +173,7 @@ impl Translate {
         }
     }
 
-    pub(super) fn begin(&mut self, out: &mut Turnout) {
+    pub(super) fn begin(&mut self, out: &mut Output) {
         let offers = self.session.offers;
         let mut params = json!({ "cwd": self.setup.folder, "mcpServers": [] });
         match self.servers() {
@@ -248,7 +248,7 @@ impl Translate {
         self.setup.servers.iter().map(server).collect()
     }
 
-    fn begin_anew(&mut self, out: &mut Turnout) {
+    fn begin_anew(&mut self, out: &mut Output) {
         forgotten(format!("{} {LOST}", self.setup.title), out);
         self.setup.begin = Begin::New;
         self.session.id = None;
@@ -256,7 +256,7 @@ impl Translate {
         self.begin(out);
     }
 
-    pub(super) fn begun(&mut self, result: &Value, out: &mut Turnout) {
+    pub(super) fn begun(&mut self, result: &Value, out: &mut Output) {
         let named = some_text(result, "sessionId");
         let Some(id) = named.or_else(|| self.session.id.take()) else {
             let why = format!("{} began a session without an id", self.setup.title);
@@ -302,7 +302,7 @@ impl Translate {
     }
 
     /// The cost of turns is reported, which was not known before.
-    pub(super) fn cost_told(&mut self, out: &mut Turnout) {
+    pub(super) fn cost_told(&mut self, out: &mut Output) {
         if !std::mem::replace(&mut self.session.tells_cost, true) && !self.setup.capabilities.cost_tracking {
             let capabilities = Some(Box::new(self.capabilities()));
             out.event(Event::AgentInfo {
@@ -312,7 +312,7 @@ impl Translate {
     }
 
     /// Ready, unless more of the past may come.
-    pub(super) fn begun_and_set(&mut self, out: &mut Turnout) {
+    pub(super) fn begun_and_set(&mut self, out: &mut Output) {
         if !self.begins_as_told(out) {
             return;
         }
@@ -324,7 +324,7 @@ impl Translate {
     }
 
     /// More of the past was replayed.
-    pub(super) fn more_past(&mut self, out: &mut Turnout) {
+    pub(super) fn more_past(&mut self, out: &mut Output) {
         if !self.is_ready && self.calls.none_begins() {
             out.set_timer(QUIET_SINCE, self.setup.quiet);
         }
@@ -332,7 +332,7 @@ impl Translate {
 
     /// Compares the replayed conversation with the log. A report that it is loaded proves nothing: Gemini 0.44.0
     /// reports a lost conversation as loaded.
-    fn judge_past(&mut self, out: &mut Turnout) {
+    fn judge_past(&mut self, out: &mut Output) {
         let (past, known, title) = (self.session.past, self.setup.exchanges, &self.setup.title);
         let loaded = self.session.replays && !self.session.offers.resume;
         let Begin::Resume { own: true, .. } = self.setup.begin else { return };
@@ -351,7 +351,7 @@ impl Translate {
         }
     }
 
-    pub(super) fn become_ready(&mut self, out: &mut Turnout) {
+    pub(super) fn become_ready(&mut self, out: &mut Output) {
         if !self.is_ready {
             self.is_ready = true;
             self.judge_past(out);
@@ -360,7 +360,7 @@ impl Translate {
     }
 
     /// Closes the agent's session, if the agent supports that.
-    pub(super) fn close_session(&mut self, out: &mut Turnout) {
+    pub(super) fn close_session(&mut self, out: &mut Output) {
         if self.session.offers.close && self.session.id.is_some() {
             let params = self.of_session(json!({}));
             self.ask(None, What::Quiet, "session/close", params, out);
@@ -369,7 +369,7 @@ impl Translate {
 
     // ---------------------------------------------------------------------------------- failures
 
-    pub(super) fn not_begun(&mut self, error: &Error, out: &mut Turnout) {
+    pub(super) fn not_begun(&mut self, error: &Error, out: &mut Output) {
         if errors::wants_login(error) {
             return self.not_logged_in(error, out);
         }
@@ -381,14 +381,14 @@ impl Translate {
         Self::cannot(info.kind, message, info.way_out, out);
     }
 
-    pub(super) fn not_logged_in(&mut self, error: &Error, out: &mut Turnout) {
+    pub(super) fn not_logged_in(&mut self, error: &Error, out: &mut Output) {
         self.tell_login(error, out);
         let message = format!("{} is not logged in: {}", self.setup.title, errors::words(error));
         Self::cannot(ErrorKind::Auth, message, Some(self.way_to_log_in()), out);
     }
 
     /// Shows the login methods that the agent offers.
-    pub(super) fn tell_login(&self, error: &Error, out: &mut Turnout) {
+    pub(super) fn tell_login(&self, error: &Error, out: &mut Output) {
         let error = format!(
             "{} is not logged in: {}; {}",
             self.setup.title,
@@ -406,13 +406,13 @@ impl Translate {
     }
 
     /// The agent cannot be used, and why.
-    pub(super) fn cannot(kind: ErrorKind, message: String, way_out: Option<String>, out: &mut Turnout) {
+    pub(super) fn cannot(kind: ErrorKind, message: String, way_out: Option<String>, out: &mut Output) {
         let why = message.clone();
         out.event(Event::Failure { error: ErrorInfo { kind, message, way_out }, recoverable: false });
         out.give_up(why);
     }
 
-    pub(super) fn account_told(told: &Value, out: &mut Turnout) {
+    pub(super) fn account_told(told: &Value, out: &mut Output) {
         let label = some_text(told, "label").or_else(|| some_text(told, "kind"));
         if label.is_some() {
             let account = Account { token_source: label, ..Account::default() };
@@ -423,7 +423,7 @@ impl Translate {
 }
 
 /// The agent no longer has the earlier messages.
-fn forgotten(why: String, out: &mut Turnout) {
+fn forgotten(why: String, out: &mut Output) {
     notice(Level::Warning, why, out);
     out.event(Event::ConversationReset { agent_session: None, reason: Some(ResetReason::Lost) });
 }

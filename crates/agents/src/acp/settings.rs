@@ -7,7 +7,7 @@ use portolan_core::{
     Event,
     capabilities::ModelInfo,
     event::{AgentInfo, ErrorKind, Level},
-    ports::Ticket,
+    ports::InstructionId,
 };
 use serde_json::{Value, json};
 
@@ -16,7 +16,7 @@ use super::{
     translate::{Translate, notice},
     wire::{list, some_text, text},
 };
-use crate::driver::Turnout;
+use crate::driver::Output;
 
 /// The available modes and models, and the current ones.
 #[derive(Debug, Default)]
@@ -139,7 +139,7 @@ fn model_info(told: &Value, key: &str) -> Option<ModelInfo> {
 impl Translate {
     /// Sets the mode that the session names, or the mode in which the agent asks before it acts. Without it nothing
     /// begins: in another mode the agent might act without asking.
-    pub(super) fn first_mode(&mut self, out: &mut Turnout) {
+    pub(super) fn first_mode(&mut self, out: &mut Output) {
         let (asked, asking) = (self.setup.mode.take(), self.setup.known.asking_mode.map(str::to_owned));
         let named = asked.is_some();
         let Some(wanted) = asked.or(asking) else { return self.first_model(out) };
@@ -162,7 +162,7 @@ impl Translate {
         self.ask_for_mode(None, What::FirstMode(id.clone()), &id, out);
     }
 
-    pub(super) fn first_model(&mut self, out: &mut Turnout) {
+    pub(super) fn first_model(&mut self, out: &mut Output) {
         match self.setup.model.take() {
             Some(model) if self.settings.model.as_ref() != Some(&model) => {
                 self.ask_for_model(None, What::FirstModel(model.clone()), &model, out);
@@ -172,7 +172,7 @@ impl Translate {
     }
 
     /// The agent took the mode, unless it reports another mode.
-    pub(super) fn first_mode_set(&mut self, mode: &str, result: &Value, out: &mut Turnout) {
+    pub(super) fn first_mode_set(&mut self, mode: &str, result: &Value, out: &mut Output) {
         let told = self.settings.take(result).mode.is_some();
         if told && self.settings.mode.as_deref() != Some(mode) {
             self.begins_as_told(out);
@@ -183,7 +183,7 @@ impl Translate {
     }
 
     /// Whether the agent is in the mode that it was set to. In another mode nothing begins.
-    pub(super) fn begins_as_told(&mut self, out: &mut Turnout) -> bool {
+    pub(super) fn begins_as_told(&mut self, out: &mut Output) -> bool {
         let Some(wanted) = self.settings.begins_in.take() else { return true };
         let is = self.settings.mode.as_deref().unwrap_or_default();
         if is == wanted {
@@ -196,17 +196,20 @@ impl Translate {
         false
     }
 
-    pub(super) fn set_mode(&mut self, ticket: Option<Ticket>, wanted: &str, out: &mut Turnout) {
+    pub(super) fn set_mode(&mut self, instruction_id: Option<InstructionId>, wanted: &str, out: &mut Output) {
         let Some(id) = self.settings.mode_id(wanted) else {
-            if let Some(ticket) = ticket {
-                out.rejected(ticket, format!("there is no mode `{wanted}`; {}", self.modes_there_are()));
+            if let Some(instruction_id) = instruction_id {
+                out.rejected(
+                    instruction_id,
+                    format!("there is no mode `{wanted}`; {}", self.modes_there_are()),
+                );
             }
             return;
         };
-        self.ask_for_mode(ticket, What::Mode(id.clone()), &id, out);
+        self.ask_for_mode(instruction_id, What::Mode(id.clone()), &id, out);
     }
 
-    pub(super) fn no_such_mode(why: String, there_are: &str, out: &mut Turnout) {
+    pub(super) fn no_such_mode(why: String, there_are: &str, out: &mut Output) {
         let way_out = format!("start the session with another mode; {there_are}");
         Self::cannot(
             ErrorKind::InvalidRequest,
@@ -224,41 +227,53 @@ impl Translate {
         format!("the modes are {}", words.join(", "))
     }
 
-    fn ask_for_mode(&mut self, ticket: Option<Ticket>, what: What, id: &str, out: &mut Turnout) {
+    fn ask_for_mode(
+        &mut self,
+        instruction_id: Option<InstructionId>,
+        what: What,
+        id: &str,
+        out: &mut Output,
+    ) {
         let option = self.settings.mode_option.clone().filter(|_| !self.settings.has_mode_list);
         if let Some(option) = option {
-            return self.ask_for_option(ticket, what, &option, id, out);
+            return self.ask_for_option(instruction_id, what, &option, id, out);
         }
         let params = self.of_session(json!({ "modeId": id }));
-        self.ask(ticket, what, "session/set_mode", params, out);
+        self.ask(instruction_id, what, "session/set_mode", params, out);
     }
 
-    pub(super) fn set_model(&mut self, ticket: Option<Ticket>, model: &str, out: &mut Turnout) {
-        self.ask_for_model(ticket, What::Model(model.to_owned()), model, out);
+    pub(super) fn set_model(&mut self, instruction_id: Option<InstructionId>, model: &str, out: &mut Output) {
+        self.ask_for_model(instruction_id, What::Model(model.to_owned()), model, out);
     }
 
-    fn ask_for_model(&mut self, ticket: Option<Ticket>, what: What, model: &str, out: &mut Turnout) {
+    fn ask_for_model(
+        &mut self,
+        instruction_id: Option<InstructionId>,
+        what: What,
+        model: &str,
+        out: &mut Output,
+    ) {
         if let Some(option) = self.settings.model_option.clone() {
-            return self.ask_for_option(ticket, what, &option, model, out);
+            return self.ask_for_option(instruction_id, what, &option, model, out);
         }
         let params = self.of_session(json!({ "modelId": model }));
-        self.ask(ticket, what, "session/set_model", params, out);
+        self.ask(instruction_id, what, "session/set_model", params, out);
     }
 
     fn ask_for_option(
         &mut self,
-        ticket: Option<Ticket>,
+        instruction_id: Option<InstructionId>,
         what: What,
         option: &str,
         value: &str,
-        out: &mut Turnout,
+        out: &mut Output,
     ) {
         let params = self.of_session(json!({ "configId": option, "value": value }));
-        self.ask(ticket, what, "session/set_config_option", params, out);
+        self.ask(instruction_id, what, "session/set_config_option", params, out);
     }
 
     /// The agent reports its new mode.
-    pub(super) fn mode_is(&mut self, mode: &str, result: &Value, out: &mut Turnout) {
+    pub(super) fn mode_is(&mut self, mode: &str, result: &Value, out: &mut Output) {
         let mut info = self.settings.take(result);
         let changed = self.settings.mode.as_deref() != Some(mode);
         if changed && info.mode.is_none() {
@@ -268,7 +283,7 @@ impl Translate {
         out.event(Event::AgentInfo { info: Box::new(info) });
     }
 
-    pub(super) fn model_is(&mut self, model: &str, result: &Value, out: &mut Turnout) {
+    pub(super) fn model_is(&mut self, model: &str, result: &Value, out: &mut Output) {
         let mut info = self.settings.take(result);
         if info.model.is_none() {
             self.settings.model = Some(model.to_owned());
@@ -278,14 +293,14 @@ impl Translate {
     }
 
     /// Modes, models or options have changed.
-    pub(super) fn settings_told(&mut self, told: &Value, out: &mut Turnout) {
+    pub(super) fn settings_told(&mut self, told: &Value, out: &mut Output) {
         let info = self.settings.take(told);
         if info != AgentInfo::default() {
             out.event(Event::AgentInfo { info: Box::new(info) });
         }
     }
 
-    pub(super) fn mode_told(&mut self, id: &str, out: &mut Turnout) {
+    pub(super) fn mode_told(&mut self, id: &str, out: &mut Output) {
         if self.settings.mode.as_deref() == Some(id) {
             return;
         }

@@ -12,7 +12,7 @@ use portolan_core::{
 use serde_json::Value;
 
 use super::{messages::Ending, translate::Translate, wire::some_text};
-use crate::driver::Turnout;
+use crate::driver::Output;
 
 /// Where agents put the call that started the subagent of this message.
 const PARENTS: &[&str] = &["/_meta/claudeCode/parentToolUseId"];
@@ -45,7 +45,7 @@ pub(super) fn marked(told: &Value) -> Option<&str> {
 
 impl Translate {
     /// The subagent of this message, if any. A new subagent begins here.
-    pub(super) fn owner(&mut self, told: &Value, out: &mut Turnout) -> Option<String> {
+    pub(super) fn owner(&mut self, told: &Value, out: &mut Output) -> Option<String> {
         let subagent = marked(told)?;
         if self.subagents.0.contains_key(subagent) {
             return Some(subagent.to_owned());
@@ -56,7 +56,7 @@ impl Translate {
     }
 
     /// This update of a call may say that the call's subagent works in the background.
-    pub(super) fn subagent_in_background(&mut self, call: &str, told: &Value, out: &mut Turnout) {
+    pub(super) fn subagent_in_background(&mut self, call: &str, told: &Value, out: &mut Output) {
         if told.pointer(BACKGROUND) != Some(&Value::Bool(true)) {
             return;
         }
@@ -68,7 +68,7 @@ impl Translate {
     }
 
     /// Whether there was room for one more.
-    fn subagent_begins(&mut self, subagent: &str, ends: EndsWith, out: &mut Turnout) -> bool {
+    fn subagent_begins(&mut self, subagent: &str, ends: EndsWith, out: &mut Output) -> bool {
         if self.subagents.0.len() >= AT_WORK {
             return false;
         }
@@ -92,13 +92,13 @@ impl Translate {
     }
 
     /// The call that started a subagent has ended.
-    pub(super) fn subagent_call_ended(&mut self, call: &str, outcome: ToolOutcome, out: &mut Turnout) {
+    pub(super) fn subagent_call_ended(&mut self, call: &str, outcome: ToolOutcome, out: &mut Output) {
         if self.subagents.0.get(call) == Some(&EndsWith::Call) {
             self.subagent_ends(call, outcome, out);
         }
     }
 
-    fn subagent_ends(&mut self, subagent: &str, outcome: ToolOutcome, out: &mut Turnout) {
+    fn subagent_ends(&mut self, subagent: &str, outcome: ToolOutcome, out: &mut Output) {
         if self.subagents.0.shift_remove(subagent).is_some() {
             self.end_words_of(Some(subagent), ending(outcome), out);
             let (subagent, summary) = (subagent.to_owned(), None);
@@ -107,7 +107,7 @@ impl Translate {
     }
 
     /// The turn is over, and so are its subagents. They end in reverse order.
-    pub(super) fn subagents_left(&mut self, turn: TurnOutcome, out: &mut Turnout) {
+    pub(super) fn subagents_left(&mut self, turn: TurnOutcome, out: &mut Output) {
         let outcome =
             if turn == TurnOutcome::Completed { ToolOutcome::Done } else { ToolOutcome::Interrupted };
         let left: Vec<_> = self.subagents.0.keys().rev().cloned().collect();

@@ -18,7 +18,7 @@ use super::{
     translate::Translate,
     wire::{self, list, some_text},
 };
-use crate::driver::Turnout;
+use crate::driver::Output;
 
 /// Calls of one turn that can be open at once; an agent with more has forgotten them, and so does Portolan.
 const MAX_OPEN: usize = 4096;
@@ -260,7 +260,7 @@ impl Tools {
 }
 
 impl Translate {
-    pub(super) fn tool_told(&mut self, update: &Value, line: &str, out: &mut Turnout) {
+    pub(super) fn tool_told(&mut self, update: &Value, line: &str, out: &mut Output) {
         let Some(id) = some_text(update, "toolCallId") else {
             return out.unknown(&self.setup.agent, "session/update tool_call without an id", line);
         };
@@ -292,7 +292,7 @@ impl Translate {
     }
 
     /// The agent asks for permission to make a call, which may be the first message about it.
-    pub(super) fn call_asked_about(&mut self, id: &str, told: &Value, out: &mut Turnout) -> Call {
+    pub(super) fn call_asked_about(&mut self, id: &str, told: &Value, out: &mut Output) -> Call {
         let parent = self.owner(told, out);
         let call = self.tools.call(id);
         call.merge(told);
@@ -305,7 +305,7 @@ impl Translate {
     }
 
     /// The call exists, but its input is not known yet.
-    fn announce_call(&mut self, id: &str, out: &mut Turnout) {
+    fn announce_call(&mut self, id: &str, out: &mut Output) {
         let item = self.messages.next_name();
         let call = self.tools.call(id);
         if call.item.is_some() || call.shown {
@@ -319,7 +319,7 @@ impl Translate {
     }
 
     /// A command prints output.
-    fn prints(&mut self, id: &str, more: &str, out: &mut Turnout) {
+    fn prints(&mut self, id: &str, more: &str, out: &mut Output) {
         self.show_call(id, out);
         let call = self.tools.call(id);
         if more.is_empty() || call.printed.len() + more.len() > PRINTED {
@@ -334,13 +334,13 @@ impl Translate {
     }
 
     /// Shows a call that is open.
-    pub(super) fn show_open_call(&mut self, id: &str, out: &mut Turnout) {
+    pub(super) fn show_open_call(&mut self, id: &str, out: &mut Output) {
         if self.tools.open.contains_key(id) {
             self.show_call(id, out);
         }
     }
 
-    fn show_call(&mut self, id: &str, out: &mut Turnout) {
+    fn show_call(&mut self, id: &str, out: &mut Output) {
         let call = self.tools.call(id);
         if call.shown {
             return;
@@ -361,7 +361,7 @@ impl Translate {
         });
     }
 
-    fn call_ended(&mut self, id: &str, update: &Value, outcome: ToolOutcome, line: &str, out: &mut Turnout) {
+    fn call_ended(&mut self, id: &str, update: &Value, outcome: ToolOutcome, line: &str, out: &mut Output) {
         let Some(call) = self.tools.open.shift_remove(id) else { return };
         let outcome = match outcome {
             ToolOutcome::Failed if call.denied => ToolOutcome::Denied,
@@ -378,7 +378,7 @@ impl Translate {
     }
 
     /// Some agents report nothing more about a denied call.
-    pub(super) fn tools_left_open(&mut self, out: &mut Turnout) {
+    pub(super) fn tools_left_open(&mut self, out: &mut Output) {
         for (id, call) in std::mem::take(&mut self.tools.open) {
             if call.denied && call.shown {
                 let outcome = ToolOutcome::Denied;

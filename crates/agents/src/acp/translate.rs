@@ -10,7 +10,7 @@ use std::{path::PathBuf, time::Duration};
 use portolan_core::{
     Capabilities, Event, Generation,
     event::Level,
-    ports::{Instruction, Order, Ticket},
+    ports::{Instruction, InstructionId, Order},
 };
 use portolan_wire::jsonrpc::{self, Dialect, Message};
 use serde_json::{Value, value::RawValue};
@@ -29,7 +29,7 @@ use super::{
     wire,
 };
 use crate::{
-    driver::{Done, Timer, Translator, Turnout},
+    driver::{Done, Output, Timer, Translator},
     prices::Prices,
 };
 
@@ -77,7 +77,7 @@ pub(super) struct Setup {
     pub(super) serves: Serves,
     /// Its capabilities, as far as they are known before it reports them.
     pub(super) capabilities: Capabilities,
-    /// Notices to show first: why this road was taken, what may be wrong.
+    /// Notices to show first: why this transport was taken, what may be wrong.
     pub(super) notices: Vec<String>,
     /// The prices of models.
     pub(super) prices: Prices,
@@ -165,7 +165,7 @@ impl Translate {
         }
     }
 
-    fn told(&mut self, method: &str, params: Option<&RawValue>, line: &str, out: &mut Turnout) {
+    fn told(&mut self, method: &str, params: Option<&RawValue>, line: &str, out: &mut Output) {
         let agent = self.setup.agent.clone();
         match method {
             "session/update" => self.update(params, line, out),
@@ -190,19 +190,19 @@ impl Translate {
     }
 }
 
-pub(super) fn notice(level: Level, text: impl Into<String>, out: &mut Turnout) {
+pub(super) fn notice(level: Level, text: impl Into<String>, out: &mut Output) {
     out.event(Event::Notice { level, text: text.into() });
 }
 
 impl Translator for Translate {
-    fn start(&mut self, out: &mut Turnout) {
+    fn start(&mut self, out: &mut Output) {
         for words in std::mem::take(&mut self.setup.notices) {
             notice(Level::Warning, words, out);
         }
         self.initialize(out);
     }
 
-    fn line(&mut self, line: &str, out: &mut Turnout) {
+    fn line(&mut self, line: &str, out: &mut Output) {
         self.turns.heard();
         match jsonrpc::read(line) {
             Ok(Message::Notification { method, params }) => self.told(&method, params, line, out),
@@ -212,22 +212,22 @@ impl Translator for Translate {
         }
     }
 
-    fn instruct(&mut self, Instruction { ticket, order }: Instruction, out: &mut Turnout) {
+    fn instruct(&mut self, Instruction { instruction_id, order }: Instruction, out: &mut Output) {
         match order {
-            Order::Prompt { content } => self.prompt(ticket, &content, out),
-            Order::Answer { key, ask: _, answer } => self.answer(ticket, &key, answer, out),
-            Order::Interrupt => self.interrupt(Some(ticket), out),
-            order => self.instruct_call(ticket, order, out),
+            Order::Prompt { content } => self.prompt(instruction_id, &content, out),
+            Order::Answer { key, ask: _, answer } => self.answer(instruction_id, &key, answer, out),
+            Order::Interrupt => self.interrupt(Some(instruction_id), out),
+            order => self.instruct_call(instruction_id, order, out),
         }
     }
 
-    fn undelivered(&mut self, ticket: Ticket, why: &str, out: &mut Turnout) {
-        self.calls.forget(ticket, out);
-        self.prompt_undelivered(ticket, out);
-        out.rejected(ticket, why);
+    fn undelivered(&mut self, instruction_id: InstructionId, why: &str, out: &mut Output) {
+        self.calls.forget(instruction_id, out);
+        self.prompt_undelivered(instruction_id, out);
+        out.rejected(instruction_id, why);
     }
 
-    fn timeout(&mut self, timer: Timer, out: &mut Turnout) {
+    fn timeout(&mut self, timer: Timer, out: &mut Output) {
         match timer {
             CANCELLED_BY => self.never_cancelled(out),
             QUIET_SINCE => self.become_ready(out),
@@ -237,11 +237,11 @@ impl Translator for Translate {
         }
     }
 
-    fn errand_done(&mut self, key: &str, done: Done, out: &mut Turnout) {
+    fn task_done(&mut self, key: &str, done: Done, out: &mut Output) {
         self.done_for_it(key, done, out);
     }
 
-    fn farewell(&mut self, out: &mut Turnout) {
+    fn farewell(&mut self, out: &mut Output) {
         if self.turns.running() {
             self.interrupt(None, out);
         } else {

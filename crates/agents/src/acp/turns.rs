@@ -12,7 +12,7 @@ use bytes::Bytes;
 use portolan_core::{
     Event,
     event::{Content, ErrorInfo, ErrorKind, Level, TurnOrigin, TurnOutcome, TurnResult},
-    ports::{Report, Ticket},
+    ports::{InstructionId, Report},
     usage::{ByModel, TokenUsage},
 };
 use portolan_wire::jsonrpc::Error;
@@ -25,7 +25,7 @@ use super::{
     translate::{CANCELLED_BY, DIALECT, HEARD_SINCE, Translate, notice},
     wire,
 };
-use crate::driver::Turnout;
+use crate::driver::Output;
 
 /// How often a turn is looked at for silence.
 const LOOK: Duration = Duration::from_secs(10);
@@ -46,7 +46,7 @@ pub(super) struct Turns {
 #[derive(Debug, Default)]
 struct Turn {
     /// The prompt, until the agent has shown that it took it.
-    ticket: Option<Ticket>,
+    instruction_id: Option<InstructionId>,
     /// The turn was asked to stop.
     cancelled: bool,
     /// The agent has reported a failure.
@@ -142,7 +142,7 @@ enum Waits {
 
 impl Translate {
     /// Reports a long silence of the agent during a turn, if nothing else explains it.
-    pub(super) fn look_for_silence(&mut self, out: &mut Turnout) {
+    pub(super) fn look_for_silence(&mut self, out: &mut Output) {
         if !self.turns.running() {
             return;
         }
@@ -160,36 +160,37 @@ impl Translate {
         out.set_timer(HEARD_SINCE, LOOK);
     }
 
-    pub(super) fn prompt(&mut self, ticket: Ticket, content: &[Content], out: &mut Turnout) {
+    pub(super) fn prompt(&mut self, instruction_id: InstructionId, content: &[Content], out: &mut Output) {
         if self.turns.running() {
             // The session holds prompts back; agents differ in how they treat a second prompt.
-            return out.rejected(ticket, "a turn is running; the agent takes one prompt at a time");
+            return out.rejected(instruction_id, "a turn is running; the agent takes one prompt at a time");
         }
         let takes = self.session.takes();
         let blocks: Result<Vec<Value>, String> =
             content.iter().map(|piece| wire::block(piece, takes)).collect();
         let blocks = match blocks {
             Ok(blocks) => blocks,
-            Err(why) => return out.rejected(ticket, format!("{} {why}", self.setup.title)),
+            Err(why) => return out.rejected(instruction_id, format!("{} {why}", self.setup.title)),
         };
         self.session.live();
         let params = self.of_session(json!({ "prompt": blocks }));
-        if self.ask(Some(ticket), What::Prompt, "session/prompt", params, out) {
-            self.turns.current = Some(Turn { ticket: Some(ticket), ..Turn::default() });
+        if self.ask(Some(instruction_id), What::Prompt, "session/prompt", params, out) {
+            self.turns.current = Some(Turn { instruction_id: Some(instruction_id), ..Turn::default() });
             out.set_timer(HEARD_SINCE, LOOK);
             out.report(Report::TurnStarted { origin: TurnOrigin::Prompt });
         }
     }
 
     /// The agent is at work: it has taken its prompt.
-    pub(super) fn sign_of_life(&mut self, out: &mut Turnout) {
-        if let Some(ticket) = self.turns.current.as_mut().and_then(|turn| turn.ticket.take()) {
-            out.consumed(ticket, None);
+    pub(super) fn sign_of_life(&mut self, out: &mut Output) {
+        if let Some(instruction_id) = self.turns.current.as_mut().and_then(|turn| turn.instruction_id.take())
+        {
+            out.consumed(instruction_id, None);
         }
     }
 
-    pub(super) fn prompt_undelivered(&mut self, ticket: Ticket, out: &mut Turnout) {
-        if self.turns.current.take_if(|turn| turn.ticket == Some(ticket)).is_some() {
+    pub(super) fn prompt_undelivered(&mut self, instruction_id: InstructionId, out: &mut Output) {
+        if self.turns.current.take_if(|turn| turn.instruction_id == Some(instruction_id)).is_some() {
             out.clear_timer(HEARD_SINCE);
             let result = TurnResult::bare(TurnOutcome::Interrupted);
             out.report(Report::TurnEnded { result: Box::new(result), raw: None });
@@ -198,7 +199,7 @@ impl Translate {
 
     // -------------------------------------------------------------------------------------- how it ends
 
-    pub(super) fn prompt_answered(&mut self, result: Result<Value, Error>, line: &str, out: &mut Turnout) {
+    pub(super) fn prompt_answered(&mut self, result: Result<Value, Error>, line: &str, out: &mut Output) {
         if !self.turns.running() {
             return;
         }
@@ -235,7 +236,7 @@ impl Translate {
     }
 
     /// Ends the turn that runs.
-    fn end_turn(&mut self, mut result: TurnResult, line: Option<&str>, out: &mut Turnout) {
+    fn end_turn(&mut self, mut result: TurnResult, line: Option<&str>, out: &mut Output) {
         self.sign_of_life(out);
         out.clear_timer(CANCELLED_BY);
         out.clear_timer(HEARD_SINCE);
@@ -308,17 +309,17 @@ impl Translate {
 
     // -------------------------------------------------------------------------------------- interrupts
 
-    pub(super) fn interrupt(&mut self, ticket: Option<Ticket>, out: &mut Turnout) {
+    pub(super) fn interrupt(&mut self, instruction_id: Option<InstructionId>, out: &mut Output) {
         let Some(turn) = &mut self.turns.current else {
-            if let Some(ticket) = ticket {
-                out.consumed(ticket, None);
+            if let Some(instruction_id) = instruction_id {
+                out.consumed(instruction_id, None);
             }
             return self.withdraw_all(out);
         };
         turn.cancelled = true;
         let message = DIALECT.notification("session/cancel", Some(self.of_session(json!({}))));
-        match ticket {
-            Some(ticket) => out.write_and_consume(ticket, &message),
+        match instruction_id {
+            Some(instruction_id) => out.write_and_consume(instruction_id, &message),
             None => out.write(&message),
         }
         out.set_timer(CANCELLED_BY, self.setup.patience);
@@ -327,7 +328,7 @@ impl Translate {
     }
 
     /// The agent was asked to stop and does not answer.
-    pub(super) fn never_cancelled(&mut self, out: &mut Turnout) {
+    pub(super) fn never_cancelled(&mut self, out: &mut Output) {
         if !self.turns.running() {
             return;
         }
@@ -342,7 +343,7 @@ impl Translate {
         self.end_turn(TurnResult::bare(TurnOutcome::Interrupted), None, out);
     }
 
-    pub(super) fn usage_told(&mut self, update: &Value, out: &mut Turnout) {
+    pub(super) fn usage_told(&mut self, update: &Value, out: &mut Output) {
         if update["cost"]["currency"] == "USD"
             && let Some(dollars) = update["cost"]["amount"].as_f64()
         {

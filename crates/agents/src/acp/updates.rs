@@ -13,7 +13,7 @@ use super::{
     translate::{Translate, notice},
     wire::{self, list, some_text, text},
 };
-use crate::driver::Turnout;
+use crate::driver::Output;
 
 /// Updates that are part of the conversation: a loaded session replays them.
 pub(super) const CONVERSATION: &[&str] = &[
@@ -26,7 +26,7 @@ pub(super) const CONVERSATION: &[&str] = &[
 ];
 
 impl Translate {
-    pub(super) fn update(&mut self, params: Option<&RawValue>, line: &str, out: &mut Turnout) {
+    pub(super) fn update(&mut self, params: Option<&RawValue>, line: &str, out: &mut Output) {
         let agent = self.setup.agent.clone();
         let params: Value = wire::open(params).unwrap_or_default();
         let kind = text(&params["update"], "sessionUpdate");
@@ -49,7 +49,7 @@ impl Translate {
         self.told_update(&kind, &params["update"], line, out);
     }
 
-    pub(super) fn told_update(&mut self, kind: &str, update: &Value, line: &str, out: &mut Turnout) {
+    pub(super) fn told_update(&mut self, kind: &str, update: &Value, line: &str, out: &mut Output) {
         if CONVERSATION.contains(&kind) {
             self.sign_of_life(out);
         }
@@ -89,21 +89,21 @@ impl Translate {
     }
 
     /// Qwen reports the usage of a request together with an empty piece of text.
-    fn usage_beside(&mut self, update: &Value, out: &mut Turnout) {
+    fn usage_beside(&mut self, update: &Value, out: &mut Output) {
         let Some(usage) = wire::tokens(&update["_meta"]["usage"]) else { return };
         self.turns.used(usage);
         let model = self.settings.model().map(str::to_owned);
         out.event(Event::Usage { usage, model, parent: None, context_window: None });
     }
 
-    fn plan_told(&mut self, update: &Value, out: &mut Turnout) {
+    fn plan_told(&mut self, update: &Value, out: &mut Output) {
         let parent = self.owner(update, out);
         let step = |entry: &Value| PlanStep { text: text(entry, "content"), status: text(entry, "status") };
         let steps = list(update, "entries").iter().map(step).collect();
         out.event(Event::Plan { steps, parent });
     }
 
-    fn commands_told(update: &Value, out: &mut Turnout) {
+    fn commands_told(update: &Value, out: &mut Output) {
         let command = |told: &Value| {
             Some(CommandInfo {
                 name: some_text(told, "name")?,
@@ -116,7 +116,7 @@ impl Translate {
         out.event(Event::AgentInfo { info: Box::new(info) });
     }
 
-    fn compaction_told(&mut self, update: &Value, out: &mut Turnout) {
+    fn compaction_told(&mut self, update: &Value, out: &mut Output) {
         match update["status"].as_str() {
             Some("in_progress") => {
                 self.end_all_words(Ending::Whole, out);

@@ -6,7 +6,7 @@ use indexmap::IndexMap;
 use portolan_core::{
     Event,
     event::{AgentInfo, Level, McpServer},
-    ports::{Order, Ticket},
+    ports::{InstructionId, Order},
 };
 use serde::Deserialize;
 use serde_json::{Value, json, value::RawValue};
@@ -16,7 +16,7 @@ use super::{
     translate::Translate,
     wire::{self, Answered, Envelope},
 };
-use crate::driver::{Timer, Turnout};
+use crate::driver::{Output, Timer};
 
 /// How long the session's own MCP servers may delay its start. They can also connect later.
 const SERVERS: Duration = Duration::from_secs(15);
@@ -31,7 +31,7 @@ pub(super) struct Control {
 #[derive(Debug)]
 struct Pending {
     timer: Timer,
-    ticket: Option<Ticket>,
+    instruction_id: Option<InstructionId>,
     what: What,
 }
 
@@ -57,27 +57,31 @@ pub(super) enum What {
 
 impl Control {
     /// Takes out the request with this id.
-    fn settle(&mut self, id: &str, out: &mut Turnout) -> Option<Pending> {
+    fn settle(&mut self, id: &str, out: &mut Output) -> Option<Pending> {
         let pending = self.pending.remove(id)?;
         out.clear_timer(pending.timer);
         Some(pending)
     }
 
-    pub(super) fn forget(&mut self, ticket: Ticket, out: &mut Turnout) {
-        let id = self.pending.iter().find(|(_, it)| it.ticket == Some(ticket)).map(|(id, _)| id.clone());
+    pub(super) fn forget(&mut self, instruction_id: InstructionId, out: &mut Output) {
+        let id = self
+            .pending
+            .iter()
+            .find(|(_, it)| it.instruction_id == Some(instruction_id))
+            .map(|(id, _)| id.clone());
         if let Some(id) = id {
             self.settle(&id, out);
         }
     }
 
     /// Fails all open requests.
-    pub(super) fn give_up(&mut self, why: &str, out: &mut Turnout) {
+    pub(super) fn give_up(&mut self, why: &str, out: &mut Output) {
         let mut pending: Vec<_> = self.pending.drain().map(|(_, pending)| pending).collect();
         pending.sort_by_key(|pending| pending.timer);
         for pending in pending {
             out.clear_timer(pending.timer);
-            if let Some(ticket) = pending.ticket {
-                out.rejected(ticket, why);
+            if let Some(instruction_id) = pending.instruction_id {
+                out.rejected(instruction_id, why);
             }
         }
     }
@@ -100,14 +104,20 @@ impl Control {
 }
 
 impl Translate {
-    pub(super) fn ask(&mut self, ticket: Option<Ticket>, what: What, request: Value, out: &mut Turnout) {
+    pub(super) fn ask(
+        &mut self,
+        instruction_id: Option<InstructionId>,
+        what: What,
+        request: Value,
+        out: &mut Output,
+    ) {
         let (id, timer) = self.next_request();
         let patience = if what == What::Servers { SERVERS } else { self.setup.patience };
         let message = json!({ "type": "control_request", "request_id": id, "request": request });
-        self.control.pending.insert(id, Pending { timer, ticket, what });
+        self.control.pending.insert(id, Pending { timer, instruction_id, what });
         out.set_timer(timer, patience);
-        match ticket {
-            Some(ticket) => out.write_for(ticket, &message),
+        match instruction_id {
+            Some(instruction_id) => out.write_for(instruction_id, &message),
             None => out.write(&message),
         }
     }
@@ -118,22 +128,22 @@ impl Translate {
         (names::request(self.setup.session, self.setup.generation, number), Timer(number))
     }
 
-    pub(super) fn initialize(&mut self, out: &mut Turnout) {
+    pub(super) fn initialize(&mut self, out: &mut Output) {
         let request = self.setup.initialize.clone();
         self.ask(None, What::Initialize, request, out);
     }
 
-    pub(super) fn send_interrupt(&mut self, out: &mut Turnout) {
+    pub(super) fn send_interrupt(&mut self, out: &mut Output) {
         self.ask(None, What::Plain, json!({ "subtype": "interrupt" }), out);
     }
 
-    pub(super) fn instruct_control(&mut self, ticket: Ticket, order: Order, out: &mut Turnout) {
+    pub(super) fn instruct_control(&mut self, instruction_id: InstructionId, order: Order, out: &mut Output) {
         let (what, request) = match order {
             Order::Interrupt => {
                 if let Some(turn) = &mut self.turn {
                     turn.interrupted = true;
                 }
-                self.ask(Some(ticket), What::Plain, json!({ "subtype": "interrupt" }), out);
+                self.ask(Some(instruction_id), What::Plain, json!({ "subtype": "interrupt" }), out);
                 return self.release_all(out);
             }
             Order::SetModel(model) => {
@@ -147,7 +157,10 @@ impl Translate {
                 // Older versions take any word, with unknown effects.
                 if !self.setup.modes.contains(&mode) {
                     let known = self.setup.modes.join(", ");
-                    return out.rejected(ticket, format!("unknown mode `{mode}`; this version has {known}"));
+                    return out.rejected(
+                        instruction_id,
+                        format!("unknown mode `{mode}`; this version has {known}"),
+                    );
                 }
                 let request = json!({ "subtype": "set_permission_mode", "mode": mode });
                 (What::Mode(mode), request)
@@ -155,7 +168,7 @@ impl Translate {
             Order::SetThinking(tokens) => {
                 (What::Plain, json!({ "subtype": "set_max_thinking_tokens", "max_thinking_tokens": tokens }))
             }
-            Order::SetEnvironment(variables) => return self.set_environment(ticket, &variables, out),
+            Order::SetEnvironment(variables) => return self.set_environment(instruction_id, &variables, out),
             Order::Rewind { prompt, dry_run } => {
                 let id = names::prompt(self.setup.session, prompt);
                 (
@@ -182,42 +195,47 @@ impl Translate {
             }
             Order::Context => (What::Plain, json!({ "subtype": "get_context_usage" })),
             Order::StopTask(task) => (What::Plain, json!({ "subtype": "stop_task", "task_id": task })),
-            Order::Native(body) => return self.native(ticket, body, out),
+            Order::Native(body) => return self.native(instruction_id, body, out),
             Order::Prompt { .. } | Order::Steer { .. } | Order::Answer { .. } => return,
         };
-        self.ask(Some(ticket), what, request, out);
+        self.ask(Some(instruction_id), what, request, out);
     }
 
     /// Not a control request, but newer versions answer it if it has an id.
-    fn set_environment(&mut self, ticket: Ticket, variables: &IndexMap<String, String>, out: &mut Turnout) {
+    fn set_environment(
+        &mut self,
+        instruction_id: InstructionId,
+        variables: &IndexMap<String, String>,
+        out: &mut Output,
+    ) {
         let mut message = json!({ "type": "update_environment_variables", "variables": variables });
         if !self.setup.version.is_none_or(Version::tells_of_environment) {
-            return out.write_and_consume(ticket, &message);
+            return out.write_and_consume(instruction_id, &message);
         }
         let (id, timer) = self.next_request();
         message["request_id"] = json!(id);
         let what = What::Environment(variables.keys().cloned().collect());
-        self.control.pending.insert(id, Pending { timer, ticket: Some(ticket), what });
+        self.control.pending.insert(id, Pending { timer, instruction_id: Some(instruction_id), what });
         out.set_timer(timer, self.setup.patience);
-        out.write_for(ticket, &message);
+        out.write_for(instruction_id, &message);
     }
 
     /// A message of the CLI's own protocol. A control request gets an id of Portolan, so that its answer can be
     /// assigned.
-    fn native(&mut self, ticket: Ticket, body: Value, out: &mut Turnout) {
+    fn native(&mut self, instruction_id: InstructionId, body: Value, out: &mut Output) {
         match body.get("type").and_then(Value::as_str) {
             Some("control_request") if body["request"].is_object() => {
-                self.ask(Some(ticket), What::Plain, body["request"].clone(), out);
+                self.ask(Some(instruction_id), What::Plain, body["request"].clone(), out);
             }
-            Some("control_request") => out.rejected(ticket, "a control request needs a `request`"),
-            Some(_) => out.write_and_consume(ticket, &body),
-            None => out.rejected(ticket, "a Claude Code message needs a `type`"),
+            Some("control_request") => out.rejected(instruction_id, "a control request needs a `request`"),
+            Some(_) => out.write_and_consume(instruction_id, &body),
+            None => out.rejected(instruction_id, "a Claude Code message needs a `type`"),
         }
     }
 
     // -------------------------------------------------------------------------------------- answers
 
-    pub(super) fn answered(&mut self, message: &Envelope<'_>, line: &str, out: &mut Turnout) {
+    pub(super) fn answered(&mut self, message: &Envelope<'_>, line: &str, out: &mut Output) {
         let answer = message.response.and_then(|raw| serde_json::from_str::<Answered<'_>>(raw.get()).ok());
         let Some(answer) = answer else { return out.unknown(KIND, "control_response", line) };
         let Some(pending) = self.control.settle(&answer.request_id, out) else {
@@ -233,20 +251,20 @@ impl Translate {
             What::Servers if succeeded => self.servers_set(answer.response, out),
             What::Servers => self.servers_not_set(&error(), out),
             _ if !succeeded => {
-                if let Some(ticket) = pending.ticket {
-                    out.rejected(ticket, error());
+                if let Some(instruction_id) = pending.instruction_id {
+                    out.rejected(instruction_id, error());
                 }
             }
-            what => self.succeeded(pending.ticket, what, answer.response, out),
+            what => self.succeeded(pending.instruction_id, what, answer.response, out),
         }
     }
 
     fn succeeded(
         &mut self,
-        ticket: Option<Ticket>,
+        instruction_id: Option<InstructionId>,
         what: What,
         response: Option<&RawValue>,
-        out: &mut Turnout,
+        out: &mut Output,
     ) {
         let mut result = response.map(|raw| wire::value(Some(raw)));
         let mut after = None;
@@ -267,22 +285,24 @@ impl Translate {
             }
             What::McpChange => self.ask(None, What::McpStatus, json!({ "subtype": "mcp_status" }), out),
             What::Rewind => {
-                if let (Some(ticket), Some(refused)) = (ticket, result.as_ref().and_then(cannot_rewind)) {
-                    return out.rejected(ticket, refused);
+                if let (Some(instruction_id), Some(refused)) =
+                    (instruction_id, result.as_ref().and_then(cannot_rewind))
+                {
+                    return out.rejected(instruction_id, refused);
                 }
             }
             What::Environment(names) => after = only_from_next_start(&names, result.as_ref()),
             What::Plain | What::Initialize | What::FirstMode | What::Servers => {}
         }
-        if let Some(ticket) = ticket {
-            out.consumed(ticket, result);
+        if let Some(instruction_id) = instruction_id {
+            out.consumed(instruction_id, result);
         }
         if let Some(event) = after {
             out.event(event);
         }
     }
 
-    fn initialized(&mut self, answer: &Answered<'_>, succeeded: bool, line: &str, out: &mut Turnout) {
+    fn initialized(&mut self, answer: &Answered<'_>, succeeded: bool, line: &str, out: &mut Output) {
         if succeeded {
             self.take_initialize(answer.response, line, out);
         } else if !self.is_ready && answer.error.as_deref() != Some("Already initialized") {
@@ -297,7 +317,7 @@ impl Translate {
         }
     }
 
-    pub(super) fn set_first_servers(&mut self, out: &mut Turnout) {
+    pub(super) fn set_first_servers(&mut self, out: &mut Output) {
         if self.setup.servers.is_empty() {
             return self.become_ready(out);
         }
@@ -310,7 +330,7 @@ impl Translate {
         self.ask(None, What::Servers, request, out);
     }
 
-    fn become_ready(&mut self, out: &mut Turnout) {
+    fn become_ready(&mut self, out: &mut Output) {
         if !self.is_ready {
             self.is_ready = true;
             out.ready();
@@ -318,7 +338,7 @@ impl Translate {
     }
 
     /// The session's own MCP servers are connected; the session continues without those that failed.
-    fn servers_set(&mut self, response: Option<&RawValue>, out: &mut Turnout) {
+    fn servers_set(&mut self, response: Option<&RawValue>, out: &mut Output) {
         #[derive(Default, Deserialize)]
         #[serde(default)]
         struct Set {
@@ -332,20 +352,22 @@ impl Translate {
         self.become_ready(out);
     }
 
-    fn servers_not_set(&mut self, error: &str, out: &mut Turnout) {
+    fn servers_not_set(&mut self, error: &str, out: &mut Output) {
         let text = format!("Claude Code did not take the session's MCP servers: {error}");
         out.event(Event::Notice { level: Level::Warning, text });
         self.become_ready(out);
     }
 
-    pub(super) fn overdue(&mut self, timer: Timer, out: &mut Turnout) {
+    pub(super) fn overdue(&mut self, timer: Timer, out: &mut Output) {
         let id = self.control.pending.iter().find(|(_, it)| it.timer == timer).map(|(id, _)| id.clone());
         let Some(pending) = id.and_then(|id| self.control.pending.remove(&id)) else { return };
         let patience = self.setup.patience.as_secs_f32();
-        match (pending.ticket, pending.what) {
+        match (pending.instruction_id, pending.what) {
             // This version never answers this request.
-            (Some(ticket), What::Environment(_)) => out.consumed(ticket, None),
-            (Some(ticket), _) => out.rejected(ticket, format!("claude did not answer within {patience} s")),
+            (Some(instruction_id), What::Environment(_)) => out.consumed(instruction_id, None),
+            (Some(instruction_id), _) => {
+                out.rejected(instruction_id, format!("claude did not answer within {patience} s"))
+            }
             (None, What::FirstMode) => self.mode_differs(&format!("no answer within {patience} s"), out),
             (None, What::Servers) => {
                 let text = "MCP servers take too long; the session begins without them".to_owned();
@@ -357,7 +379,7 @@ impl Translate {
     }
 
     /// The CLI still works on it: the wait begins again.
-    pub(super) fn still_at(&mut self, id: &str, out: &mut Turnout) {
+    pub(super) fn still_at(&mut self, id: &str, out: &mut Output) {
         if let Some(pending) = self.control.pending.get(id) {
             out.set_timer(pending.timer, self.setup.patience);
         }

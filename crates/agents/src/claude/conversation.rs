@@ -21,7 +21,7 @@ use super::{
     translate::Translate,
     wire::{self, Block, Envelope, Message, MessageStart, StreamDelta, StreamEvent, TurnEnd, Usage},
 };
-use crate::driver::Turnout;
+use crate::driver::Output;
 
 /// The model name on messages that the CLI itself wrote.
 const SYNTHETIC: &str = "<synthetic>";
@@ -99,7 +99,7 @@ impl Conversation {
 impl Translate {
     // --------------------------------------------------------------------------------- the stream
 
-    pub(super) fn stream_event(&mut self, message: &Envelope<'_>, line: &str, out: &mut Turnout) {
+    pub(super) fn stream_event(&mut self, message: &Envelope<'_>, line: &str, out: &mut Output) {
         let event = message.event.and_then(|raw| serde_json::from_str::<StreamEvent<'_>>(raw.get()).ok());
         let Some(event) = event else { return out.unknown(KIND, "stream_event", line) };
         let parent = message.parent_tool_use_id.as_deref().map(str::to_owned);
@@ -137,11 +137,11 @@ impl Translate {
         }
     }
 
-    fn block_starts(&mut self, parent: Option<String>, event: &StreamEvent<'_>, out: &mut Turnout) {
+    fn block_starts(&mut self, parent: Option<String>, event: &StreamEvent<'_>, out: &mut Output) {
         self.open_block(parent, event.index, wire::open(event.content_block).unwrap_or_default(), out);
     }
 
-    fn open_block(&mut self, parent: Option<String>, index: u64, block: Block, out: &mut Turnout) {
+    fn open_block(&mut self, parent: Option<String>, index: u64, block: Block, out: &mut Output) {
         let kind = match block.kind.as_str() {
             "text" => ItemKind::Text,
             "thinking" => ItemKind::Thinking,
@@ -167,7 +167,7 @@ impl Translate {
         index: u64,
         delta: StreamDelta<'_>,
         line: &str,
-        out: &mut Turnout,
+        out: &mut Output,
     ) {
         let (text, kind) = match &*delta.kind {
             "text_delta" => (delta.text, "text"),
@@ -187,7 +187,7 @@ impl Translate {
         out.event(Event::Delta { item: open.item.clone(), text: text.into_owned() });
     }
 
-    fn message_used(&mut self, parent: Option<String>, event: &StreamEvent<'_>, out: &mut Turnout) {
+    fn message_used(&mut self, parent: Option<String>, event: &StreamEvent<'_>, out: &mut Output) {
         let Some(stream) = self.conversation.streams.get_mut(parent.as_deref().unwrap_or_default()) else {
             return;
         };
@@ -207,7 +207,7 @@ impl Translate {
     }
 
     /// Blocks that streamed and were never finished: the request was cut off, and is made again or given up.
-    fn abandon(&mut self, parent: Option<&str>, out: &mut Turnout) {
+    fn abandon(&mut self, parent: Option<&str>, out: &mut Output) {
         let Some(stream) = self.conversation.streams.get_mut(parent.unwrap_or_default()) else { return };
         for (_, open) in std::mem::take(&mut stream.blocks) {
             out.reports.push(Report::CutOff { item: open.item, model: stream.model.clone() });
@@ -224,7 +224,7 @@ impl Translate {
 
     // -------------------------------------------------------------------------- finished messages
 
-    pub(super) fn assistant(&mut self, envelope: &Envelope<'_>, line: &str, out: &mut Turnout) {
+    pub(super) fn assistant(&mut self, envelope: &Envelope<'_>, line: &str, out: &mut Output) {
         let message = envelope.message.and_then(|raw| serde_json::from_str::<Message<'_>>(raw.get()).ok());
         let Some(message) = message else { return out.unknown(KIND, "assistant", line) };
         let parent = envelope.parent_tool_use_id.as_deref().map(str::to_owned);
@@ -289,7 +289,7 @@ impl Translate {
     }
 
     /// A request to the model failed for good. The turn's end reports the failure, if it belongs to the turn.
-    fn trouble(&mut self, parent: Option<String>, trouble: Trouble, out: &mut Turnout) {
+    fn trouble(&mut self, parent: Option<String>, trouble: Trouble, out: &mut Output) {
         match (&parent, &mut self.turn) {
             (None, Some(turn)) => turn.trouble = Some(trouble),
             _ => out.event(Event::Failure { error: trouble.info(), recoverable: true }),
@@ -302,7 +302,7 @@ impl Translate {
         item: Option<String>,
         message: Option<String>,
         parent: Option<String>,
-        out: &mut Turnout,
+        out: &mut Output,
     ) {
         let (tool, name) = (block.id.unwrap_or_default(), block.name.unwrap_or_default());
         let input = block.input.unwrap_or_default();
@@ -328,7 +328,7 @@ impl Translate {
 
     // ------------------------------------------------------------------------------ `user` messages
 
-    pub(super) fn user(&mut self, envelope: &Envelope<'_>, line: &str, out: &mut Turnout) {
+    pub(super) fn user(&mut self, envelope: &Envelope<'_>, line: &str, out: &mut Output) {
         let message = envelope.message.and_then(|raw| serde_json::from_str::<Message<'_>>(raw.get()).ok());
         let Some(message) = message else { return out.unknown(KIND, "user", line) };
         let parent = envelope.parent_tool_use_id.as_deref().map(str::to_owned);
@@ -372,7 +372,7 @@ impl Translate {
         }
     }
 
-    fn user_text(&mut self, text: &str, parent: Option<&str>, envelope: &Envelope<'_>, out: &mut Turnout) {
+    fn user_text(&mut self, text: &str, parent: Option<&str>, envelope: &Envelope<'_>, out: &mut Output) {
         // A subagent's prompt, known from its call.
         if parent.is_some() {
             return;
@@ -402,7 +402,7 @@ impl Translate {
     }
 
     /// A command of the CLI printed something.
-    fn command_said(&mut self, said: &str, out: &mut Turnout) {
+    fn command_said(&mut self, said: &str, out: &mut Output) {
         // The answer to `set_model` reports the same.
         if self.control.is_setting_model() {
             self.conversation.model_echo = Some(said.to_owned());
@@ -417,7 +417,7 @@ impl Translate {
     }
 
     /// A message of the CLI itself.
-    fn says(&mut self, said: &str, out: &mut Turnout) {
+    fn says(&mut self, said: &str, out: &mut Output) {
         let item = self.conversation.next_item();
         let content = vec![Content::text(said)];
         self.has_spoken(None);
@@ -440,7 +440,7 @@ impl Translate {
 
     /// Text that only the end of a turn has: some versions answer an unknown command with nothing else. Witness:
     /// 2.1.120-ws/m-slash-commands.ndjson
-    pub(super) fn say_unsaid(&mut self, end: &TurnEnd, out: &mut Turnout) {
+    pub(super) fn say_unsaid(&mut self, end: &TurnEnd, out: &mut Output) {
         let is_unsaid = self.turn.as_ref().is_some_and(|turn| !turn.has_spoken);
         let text = end.result.as_deref().filter(|text| !text.is_empty() && *text != NOTHING);
         if let (true, false, None, Some(text)) = (is_unsaid, end.is_error, &end.structured_output, text) {

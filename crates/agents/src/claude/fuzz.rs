@@ -12,7 +12,7 @@ use portolan_core::{
     command::{Command, CommandKey, Stage},
     event::{Exit, ExitReason},
     log::Book,
-    ports::{Report, Ticket},
+    ports::{InstructionId, Report},
     session::{
         machine::{Machine, Policy, Want},
         state::State,
@@ -27,7 +27,7 @@ use super::{
     version::{self, Version},
 };
 use crate::{
-    driver::{Settles, Timer, Translator, Turnout},
+    driver::{Output, Settles, Timer, Translator},
     prices::Prices,
 };
 
@@ -77,14 +77,14 @@ fn read(data: &[u8]) -> (u8, impl Iterator<Item = &str>) {
     (choice, lines.filter(|line| !line.trim_ascii().is_empty()))
 }
 
-fn turnout(work: impl FnOnce(&mut Turnout)) -> Turnout {
-    let mut out = Turnout::default();
+fn output_of(work: impl FnOnce(&mut Output)) -> Output {
+    let mut out = Output::default();
     work(&mut out);
     out
 }
 
 /// Every written message is one line of JSON: an object with a type.
-fn written(out: &Turnout) -> Vec<Value> {
+fn written(out: &Output) -> Vec<Value> {
     let read = |bytes: &[u8]| {
         let end = bytes.iter().position(|byte| *byte == b'\n');
         assert_eq!(end, Some(bytes.len() - 1), "one line each");
@@ -99,10 +99,14 @@ fn written(out: &Turnout) -> Vec<Value> {
 pub fn lines(data: &[u8]) {
     let (choice, lines) = read(data);
     let (mut one, mut other) = (translator(choice), translator(choice));
-    assert_eq!(turnout(|out| one.start(out)), turnout(|out| other.start(out)));
+    assert_eq!(output_of(|out| one.start(out)), output_of(|out| other.start(out)));
     for line in lines {
-        let out = turnout(|out| one.line(line, out));
-        assert_eq!(out, turnout(|out| other.line(line, out)), "the same line gives the same result: {line}");
+        let out = output_of(|out| one.line(line, out));
+        assert_eq!(
+            out,
+            output_of(|out| other.line(line, out)),
+            "the same line gives the same result: {line}"
+        );
         written(&out);
         let message = serde_json::from_str::<Value>(line).unwrap_or_default();
         let known = message["type"]
@@ -162,7 +166,7 @@ struct Talk {
     commands: u64,
     /// Portolan's requests without an answer, oldest first.
     asked: Vec<Value>,
-    last_written: Option<Ticket>,
+    last_written: Option<InstructionId>,
     /// How often the CLI asked under a key, less how often it was answered.
     owed: HashMap<String, i64>,
     ended: bool,
@@ -203,12 +207,12 @@ impl Talk {
         }
     }
 
-    /// Does what the driver does with a turnout.
-    fn translated(&mut self, work: impl FnOnce(&mut Translate, &mut Turnout)) {
+    /// Does what the driver does with a output.
+    fn translated(&mut self, work: impl FnOnce(&mut Translate, &mut Output)) {
         if self.ended {
             return;
         }
-        let out = turnout(|out| work(&mut self.translate, out));
+        let out = output_of(|out| work(&mut self.translate, out));
         for message in written(&out) {
             match message["type"].as_str() {
                 Some("control_request") => self.asked.push(message["request_id"].clone()),
@@ -227,11 +231,11 @@ impl Talk {
             self.report(report);
         }
         for write in out.writes {
-            self.last_written = write.ticket;
-            if let Some(ticket) = write.ticket {
-                self.report(Report::Delivered(ticket));
+            self.last_written = write.instruction_id;
+            if let Some(instruction_id) = write.instruction_id {
+                self.report(Report::Delivered(instruction_id));
                 if write.settles == Settles::Now {
-                    self.report(Report::Consumed { ticket, result: None });
+                    self.report(Report::Consumed { instruction_id, result: None });
                 }
             }
         }
@@ -304,8 +308,10 @@ impl Talk {
     }
 
     fn undelivered(&mut self) {
-        if let Some(ticket) = self.last_written.take() {
-            self.translated(|translate, out| translate.undelivered(ticket, "the agent does not read", out));
+        if let Some(instruction_id) = self.last_written.take() {
+            self.translated(|translate, out| {
+                translate.undelivered(instruction_id, "the agent does not read", out)
+            });
         }
     }
 

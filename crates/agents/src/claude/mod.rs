@@ -248,7 +248,7 @@ fn capabilities(version: Option<Version>, way: Way) -> Capabilities {
     }
 }
 
-impl crate::roads::OwnProtocol for Claude {
+impl crate::transports::OwnProtocol for Claude {
     async fn unusable(&self) -> Option<String> {
         self.prober.version().await.err()
     }

@@ -7,11 +7,11 @@ use portolan_core::{
 use serde_json::{json, value::RawValue};
 
 use super::{control::What, translate::Translate, wire};
-use crate::driver::Turnout;
+use crate::driver::Output;
 
 impl Translate {
     /// The mode is on the command line already. The reported mode counts: some versions begin in another one.
-    pub(super) fn set_first_mode(&mut self, out: &mut Turnout) {
+    pub(super) fn set_first_mode(&mut self, out: &mut Output) {
         if self.known.mode.as_ref() == Some(&self.setup.mode) {
             return self.set_first_servers(out);
         }
@@ -19,7 +19,7 @@ impl Translate {
         self.ask(None, What::FirstMode, request, out);
     }
 
-    pub(super) fn first_mode_set(&mut self, response: Option<&RawValue>, out: &mut Turnout) {
+    pub(super) fn first_mode_set(&mut self, response: Option<&RawValue>, out: &mut Output) {
         let told = wire::value(response)["mode"].as_str().map(str::to_owned);
         let mode = self.setup.mode.clone();
         if let Some(told) = told.filter(|told| *told != mode) {
@@ -32,7 +32,7 @@ impl Translate {
     }
 
     /// In another mode Claude Code might act without asking, so it gets no more messages.
-    pub(super) fn mode_differs(&self, why: &str, out: &mut Turnout) {
+    pub(super) fn mode_differs(&self, why: &str, out: &mut Output) {
         let wanted = &self.setup.mode;
         let message = format!("Claude Code does not work in the mode `{wanted}`: {why}");
         let way_out = format!(
@@ -47,7 +47,7 @@ impl Translate {
 
     /// Whether the turn's mode is the one that was set. In the first turn any other mode is a fault; later, an
     /// unreported change is shown as a notice.
-    pub(super) fn mode_is_known(&mut self, told: Option<&str>, out: &mut Turnout) -> bool {
+    pub(super) fn mode_is_known(&mut self, told: Option<&str>, out: &mut Output) -> bool {
         let first = !std::mem::replace(&mut self.has_told_mode, true);
         let (Some(told), Some(known)) = (told, self.known.mode.as_deref()) else { return true };
         if told == known || self.control.is_setting_any_mode() {

@@ -1,12 +1,12 @@
 //! Names that are given to the CLI. Pure and repeatable: the same session and number give the same name, so that a
 //! prompt can be named after a restart, and no two things ever share a name.
 
-use portolan_core::{Generation, SessionId, ports::Ticket};
+use portolan_core::{Generation, SessionId, ports::InstructionId};
 use sha2::{Digest as _, Sha256};
 
 /// The uuid of a prompt. The CLI drops a uuid that it has seen before, and rewinds files by it.
-pub(super) fn prompt(session: SessionId, ticket: Ticket) -> String {
-    uuid(&format!("prompt {session} {}", ticket.0))
+pub(super) fn prompt(session: SessionId, instruction_id: InstructionId) -> String {
+    uuid(&format!("prompt {session} {}", instruction_id.0))
 }
 
 /// The id of a control request.
@@ -38,11 +38,11 @@ mod tests {
     #[test]
     fn a_name_is_repeatable_and_belongs_to_one_thing() {
         let (here, there) = (SessionId::from_u128(1), SessionId::from_u128(2));
-        assert_eq!(prompt(here, Ticket(7)), prompt(here, Ticket(7)));
+        assert_eq!(prompt(here, InstructionId(7)), prompt(here, InstructionId(7)));
         let all = [
-            prompt(here, Ticket(7)),
-            prompt(here, Ticket(8)),
-            prompt(there, Ticket(7)),
+            prompt(here, InstructionId(7)),
+            prompt(here, InstructionId(8)),
+            prompt(there, InstructionId(7)),
             request(here, Generation(1), 7),
             request(here, Generation(2), 7),
             conversation(here, Generation(1)),

@@ -55,7 +55,7 @@ pub enum Login {
 const LOG_IN: &str = "run `claude /login`, or set ANTHROPIC_API_KEY for the daemon";
 
 impl Found {
-    fn road(&self) -> &'static str {
+    fn transport(&self) -> &'static str {
         match self.way {
             Way::Stdio => "stdio",
             Way::Websocket => "WebSocket",
@@ -69,7 +69,7 @@ impl Found {
             version: Some(self.version.to_string()),
             message: self.to_string(),
             program: Some(self.program.display().to_string()),
-            road: Some(ports::Road { name: self.road().into(), why: self.why.clone() }),
+            transport: Some(ports::Transport { name: self.transport().into(), why: self.why.clone() }),
             login: match &self.login {
                 Login::Yes(how) => Some(ports::Login::LoggedIn { how: how.clone() }),
                 Login::No => Some(ports::Login::LoggedOut { way_out: LOG_IN.into() }),
@@ -81,7 +81,7 @@ impl Found {
 
 impl fmt::Display for Found {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "`{}`, over {} ({})", self.program.display(), self.road(), self.why)?;
+        write!(f, "`{}`, over {} ({})", self.program.display(), self.transport(), self.why)?;
         match &self.login {
             Login::Yes(how) => write!(f, "; logged in ({how})"),
             Login::No => write!(f, "; not logged in: {LOG_IN}"),

@@ -7,18 +7,18 @@ use std::collections::VecDeque;
 
 use portolan_core::{
     event::{Content, TurnOrigin},
-    ports::Ticket,
+    ports::InstructionId,
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{KIND, names, translate::Translate, wire::Envelope};
-use crate::driver::Turnout;
+use crate::driver::Output;
 
 /// Prompts that the CLI has not taken yet, oldest first.
 #[derive(Debug, Default)]
 pub(super) struct Prompts {
-    sent: VecDeque<(Ticket, String)>,
+    sent: VecDeque<(InstructionId, String)>,
     /// The uuid of the last prompt that was answered before the CLI echoed it.
     echo_due: Option<String>,
     /// The CLI reports the state of each prompt, so nothing needs to be guessed.
@@ -29,27 +29,27 @@ pub(super) struct Prompts {
 
 impl Prompts {
     /// Takes out the prompt with this uuid.
-    fn take(&mut self, uuid: &str) -> Option<Ticket> {
+    fn take(&mut self, uuid: &str) -> Option<InstructionId> {
         let place = self.sent.iter().position(|(_, sent)| sent == uuid)?;
-        self.sent.remove(place).map(|(ticket, _)| ticket)
+        self.sent.remove(place).map(|(instruction_id, _)| instruction_id)
     }
 
     /// Takes out the prompt with this uuid and all before it: merged prompts are echoed under the last uuid.
-    fn take_up_to(&mut self, uuid: &str) -> Vec<Ticket> {
+    fn take_up_to(&mut self, uuid: &str) -> Vec<InstructionId> {
         match self.sent.iter().position(|(_, sent)| sent == uuid) {
-            Some(place) => self.sent.drain(..=place).map(|(ticket, _)| ticket).collect(),
+            Some(place) => self.sent.drain(..=place).map(|(instruction_id, _)| instruction_id).collect(),
             None => vec![],
         }
     }
 
-    fn take_oldest(&mut self) -> Option<Ticket> {
-        let (ticket, uuid) = self.sent.pop_front()?;
+    fn take_oldest(&mut self) -> Option<InstructionId> {
+        let (instruction_id, uuid) = self.sent.pop_front()?;
         self.echo_due = Some(uuid);
-        Some(ticket)
+        Some(instruction_id)
     }
 
-    pub(super) fn forget(&mut self, ticket: Ticket) {
-        self.sent.retain(|(sent, _)| *sent != ticket);
+    pub(super) fn forget(&mut self, instruction_id: InstructionId) {
+        self.sent.retain(|(sent, _)| *sent != instruction_id);
     }
 
     pub(super) fn is_waiting(&self) -> bool {
@@ -58,8 +58,8 @@ impl Prompts {
 }
 
 impl Translate {
-    pub(super) fn prompt(&mut self, ticket: Ticket, content: &[Content], out: &mut Turnout) {
-        let uuid = names::prompt(self.setup.session, ticket);
+    pub(super) fn prompt(&mut self, instruction_id: InstructionId, content: &[Content], out: &mut Output) {
+        let uuid = names::prompt(self.setup.session, instruction_id);
         let message = json!({
             "type": "user",
             "message": { "role": "user", "content": blocks(content) },
@@ -67,13 +67,13 @@ impl Translate {
             "session_id": self.known.agent_session.as_deref().unwrap_or_default(),
             "uuid": uuid,
         });
-        self.prompts.sent.push_back((ticket, uuid));
-        out.write_for(ticket, &message);
+        self.prompts.sent.push_back((instruction_id, uuid));
+        out.write_for(instruction_id, &message);
     }
 
-    fn took(&mut self, tickets: impl IntoIterator<Item = Ticket>, out: &mut Turnout) {
-        for ticket in tickets {
-            out.consumed(ticket, None);
+    fn took(&mut self, instruction_ids: impl IntoIterator<Item = InstructionId>, out: &mut Output) {
+        for instruction_id in instruction_ids {
+            out.consumed(instruction_id, None);
             match &mut self.turn {
                 Some(turn) => turn.prompts += 1,
                 None => self.prompts.set_off += 1,
@@ -91,19 +91,19 @@ impl Translate {
     }
 
     /// The CLI echoes a prompt. Versions that report nothing else echo it when they take it.
-    pub(super) fn prompt_echoed(&mut self, uuid: &str, out: &mut Turnout) {
-        let tickets = self.prompts.take_up_to(uuid);
-        self.took(tickets, out);
+    pub(super) fn prompt_echoed(&mut self, uuid: &str, out: &mut Output) {
+        let instruction_ids = self.prompts.take_up_to(uuid);
+        self.took(instruction_ids, out);
     }
 
     /// These prompts are in the running turn.
-    pub(super) fn prompts_named(&mut self, uuids: &[String], out: &mut Turnout) {
-        let tickets: Vec<_> = uuids.iter().filter_map(|uuid| self.prompts.take(uuid)).collect();
-        self.took(tickets, out);
+    pub(super) fn prompts_named(&mut self, uuids: &[String], out: &mut Output) {
+        let instruction_ids: Vec<_> = uuids.iter().filter_map(|uuid| self.prompts.take(uuid)).collect();
+        self.took(instruction_ids, out);
     }
 
     /// A turn begins: finds what began it.
-    pub(super) fn turn_begins(&mut self, out: &mut Turnout) {
+    pub(super) fn turn_begins(&mut self, out: &mut Output) {
         let waiting = !self.prompts.are_told_of && self.prompts.is_waiting();
         let origin = if self.prompts.set_off > 0 || waiting { TurnOrigin::Prompt } else { TurnOrigin::Agent };
         self.ensure_turn(origin, out);
@@ -114,7 +114,7 @@ impl Translate {
 
     /// The model answers in a turn that a prompt began, or such a turn has ended, and no prompt was echoed in it: old
     /// versions echo late, and commands never. Then the turn belongs to the oldest prompt.
-    pub(super) fn settle_unechoed(&mut self, out: &mut Turnout) {
+    pub(super) fn settle_unechoed(&mut self, out: &mut Output) {
         let unnamed =
             self.turn.as_ref().is_some_and(|turn| turn.origin == TurnOrigin::Prompt && turn.prompts == 0);
         if unnamed && !self.prompts.are_told_of {
@@ -124,7 +124,7 @@ impl Translate {
     }
 
     /// `command_lifecycle`: the state of one prompt.
-    pub(super) fn lifecycle(&mut self, line: &str, out: &mut Turnout) {
+    pub(super) fn lifecycle(&mut self, line: &str, out: &mut Output) {
         #[derive(Deserialize)]
         struct Lifecycle {
             command_uuid: String,
@@ -137,8 +137,8 @@ impl Translate {
         match state.as_str() {
             "queued" => {}
             "started" => {
-                let ticket = self.prompts.take(&command_uuid);
-                self.took(ticket, out);
+                let instruction_id = self.prompts.take(&command_uuid);
+                self.took(instruction_id, out);
                 // During a turn the prompt was put into that turn; otherwise it begins one.
                 self.ensure_turn(TurnOrigin::Prompt, out);
                 if let Some(turn) = &mut self.turn {
@@ -146,13 +146,13 @@ impl Translate {
                 }
             }
             "completed" => {
-                let ticket = self.prompts.take(&command_uuid);
-                self.took(ticket, out);
+                let instruction_id = self.prompts.take(&command_uuid);
+                self.took(instruction_id, out);
                 self.prompts.set_off = 0;
             }
             "cancelled" => {
-                if let Some(ticket) = self.prompts.take(&command_uuid) {
-                    out.rejected(ticket, "the prompt was taken back before the agent read it");
+                if let Some(instruction_id) = self.prompts.take(&command_uuid) {
+                    out.rejected(instruction_id, "the prompt was taken back before the agent read it");
                 }
             }
             other => out.unknown(KIND, &format!("command_lifecycle {other}"), line),

@@ -9,7 +9,7 @@ use std::collections::HashSet;
 use bytes::Bytes;
 use indexmap::IndexMap;
 use portolan_core::{
-    ports::{Report, Ticket},
+    ports::{InstructionId, Report},
     request::{Answer, Ask, Choice, Question},
 };
 use serde::Deserialize;
@@ -22,7 +22,7 @@ use super::{
     translate::Translate,
     wire::{self, Asked, Envelope},
 };
-use crate::driver::Turnout;
+use crate::driver::Output;
 
 /// What the model gets for a denial without a reason.
 const DENIED: &str = "The user does not want this.";
@@ -61,7 +61,7 @@ enum Open {
 }
 
 impl Translate {
-    pub(super) fn asked(&mut self, message: &Envelope<'_>, line: &str, out: &mut Turnout) {
+    pub(super) fn asked(&mut self, message: &Envelope<'_>, line: &str, out: &mut Output) {
         let Some(key) = message.request_id.as_deref() else {
             return out.unknown(KIND, "control_request", line);
         };
@@ -82,7 +82,7 @@ impl Translate {
         }
     }
 
-    fn open(&mut self, key: &str, open: Open, opened: Opened, line: &str, out: &mut Turnout) {
+    fn open(&mut self, key: &str, open: Open, opened: Opened, line: &str, out: &mut Output) {
         // A request that is repeated after a reconnection waits already.
         if self.requests.open.insert(key.to_owned(), open).is_some() {
             return;
@@ -92,7 +92,7 @@ impl Translate {
         out.report(Report::RequestOpened { key: key.to_owned(), ask: Box::new(ask), parent, tool, raw });
     }
 
-    fn can_use_tool(&mut self, key: &str, asked: &Asked<'_>, line: &str, out: &mut Turnout) {
+    fn can_use_tool(&mut self, key: &str, asked: &Asked<'_>, line: &str, out: &mut Output) {
         let Some(name) = asked.tool_name.clone() else {
             out.unknown(KIND, "control_request/can_use_tool", line);
             return refuse(key, "the request names no tool", out);
@@ -127,7 +127,7 @@ impl Translate {
         self.open(key, open, Opened { ask, parent, tool }, line, out);
     }
 
-    fn hook(&mut self, key: &str, asked: &Asked<'_>, line: &str, out: &mut Turnout) {
+    fn hook(&mut self, key: &str, asked: &Asked<'_>, line: &str, out: &mut Output) {
         let input = wire::value(asked.input);
         let event = input["hook_event_name"].as_str().unwrap_or("unknown").to_owned();
         let agent = input["agent_id"].as_str();
@@ -138,7 +138,7 @@ impl Translate {
         self.open(key, Open::Hook { event }, Opened { ask, parent, tool }, line, out);
     }
 
-    fn elicitation(&mut self, key: &str, asked: &Asked<'_>, line: &str, out: &mut Turnout) {
+    fn elicitation(&mut self, key: &str, asked: &Asked<'_>, line: &str, out: &mut Output) {
         let server = asked.mcp_server_name.clone().or(asked.server_name.clone()).unwrap_or_default();
         let ask = Ask::Elicitation {
             server,
@@ -150,7 +150,7 @@ impl Translate {
     }
 
     /// JSON-RPC to an MCP server that the client serves.
-    fn mcp_message(&mut self, key: &str, asked: &Asked<'_>, line: &str, out: &mut Turnout) {
+    fn mcp_message(&mut self, key: &str, asked: &Asked<'_>, line: &str, out: &mut Output) {
         let message = wire::value(asked.message);
         let server = asked.server_name.clone().unwrap_or_default();
         let id = message.get("id").cloned();
@@ -170,7 +170,7 @@ impl Translate {
     }
 
     /// The CLI takes a request back.
-    pub(super) fn cancelled(&mut self, message: &Envelope<'_>, line: &str, out: &mut Turnout) {
+    pub(super) fn cancelled(&mut self, message: &Envelope<'_>, line: &str, out: &mut Output) {
         let Some(key) = message.request_id.as_deref() else {
             return out.unknown(KIND, "control_cancel_request", line);
         };
@@ -180,7 +180,7 @@ impl Translate {
     }
 
     /// After a reconnection: the open requests. Lost requests are opened again; missing ones were taken back.
-    pub(super) fn recover_requests(&mut self, pending: &RawValue, out: &mut Turnout) {
+    pub(super) fn recover_requests(&mut self, pending: &RawValue, out: &mut Output) {
         let lines: Vec<&RawValue> = serde_json::from_str(pending.get()).unwrap_or_default();
         let answered = self.requests.answered.take().unwrap_or_default();
         let mut keys = vec![];
@@ -203,9 +203,16 @@ impl Translate {
 
     // -------------------------------------------------------------------------------------- answers
 
-    pub(super) fn answer(&mut self, ticket: Ticket, key: &str, ask: &Ask, answer: Answer, out: &mut Turnout) {
+    pub(super) fn answer(
+        &mut self,
+        instruction_id: InstructionId,
+        key: &str,
+        ask: &Ask,
+        answer: Answer,
+        out: &mut Output,
+    ) {
         let Some(open) = self.requests.open.shift_remove(key) else {
-            return out.rejected(ticket, "the agent no longer waits for this");
+            return out.rejected(instruction_id, "the agent no longer waits for this");
         };
         if let Some(answered) = &mut self.requests.answered {
             answered.insert(key.to_owned());
@@ -216,7 +223,7 @@ impl Translate {
             Open::Elicitation => elicitation_answer(answer),
             Open::Mcp { id } => mcp_answer(id, answer),
         };
-        out.write_and_consume(ticket, &envelope(key, &response));
+        out.write_and_consume(instruction_id, &envelope(key, &response));
     }
 
     fn tool_answer(
@@ -265,7 +272,7 @@ impl Translate {
     }
 
     /// An interrupt takes back permissions, but leaves hooks and the like waiting: they are released.
-    pub(super) fn release_all(&mut self, out: &mut Turnout) {
+    pub(super) fn release_all(&mut self, out: &mut Output) {
         let open = std::mem::take(&mut self.requests.open);
         for (key, open) in open {
             let nothing = Answer::Deny { message: None, interrupt: false, option: None };
@@ -297,11 +304,11 @@ fn envelope(key: &str, response: &Value) -> Value {
     })
 }
 
-fn succeed(key: &str, response: &Value, out: &mut Turnout) {
+fn succeed(key: &str, response: &Value, out: &mut Output) {
     out.write(&envelope(key, response));
 }
 
-fn refuse(key: &str, error: &str, out: &mut Turnout) {
+fn refuse(key: &str, error: &str, out: &mut Output) {
     out.write(&json!({
         "type": "control_response",
         "response": { "subtype": "error", "request_id": key, "error": error },

@@ -19,7 +19,7 @@ use super::{
     translate::{Translate, Turn},
     wire::{self, TurnEnd},
 };
-use crate::{driver::Turnout, prices::Prices};
+use crate::{driver::Output, prices::Prices};
 
 /// How the CLI marks an error that is not for people.
 const DIAGNOSTIC: &str = "[ede_diagnostic]";
@@ -134,7 +134,7 @@ impl Tally {
 }
 
 impl Translate {
-    pub(super) fn result(&mut self, line: &str, out: &mut Turnout) {
+    pub(super) fn result(&mut self, line: &str, out: &mut Output) {
         let Ok(end) = serde_json::from_str::<TurnEnd>(line) else { return out.unknown(KIND, "result", line) };
         if !self.is_ready {
             // The turn could not begin at all, such as for a missing conversation.
@@ -180,7 +180,7 @@ impl Translate {
     }
 
     /// Denials that were not reported: a mode that never asks, on versions that report nothing.
-    fn tell_denials(&mut self, end: &TurnEnd, out: &mut Turnout) {
+    fn tell_denials(&mut self, end: &TurnEnd, out: &mut Output) {
         let interrupted = self.turn.as_ref().is_some_and(|turn| turn.interrupted);
         for denial in end.permission_denials.iter().filter(|_| !interrupted) {
             if !self.subagents.denied.contains(&denial.tool_use_id) {

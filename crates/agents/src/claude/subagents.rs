@@ -20,7 +20,7 @@ use super::{
     translate::Translate,
     wire::{Block, Usage},
 };
-use crate::driver::Turnout;
+use crate::driver::Output;
 
 /// The tool that asks for approval of a plan.
 pub(super) const PLAN: &str = "ExitPlanMode";
@@ -213,7 +213,7 @@ impl From<TaskUsage> for WorkDone {
 
 impl Translate {
     /// `system/task_*` and `system/background_tasks_changed`.
-    pub(super) fn task(&mut self, subtype: &str, line: &str, out: &mut Turnout) {
+    pub(super) fn task(&mut self, subtype: &str, line: &str, out: &mut Output) {
         let Ok(message) = serde_json::from_str::<TaskMessage>(line) else {
             return out.unknown(KIND, &format!("system/{subtype}"), line);
         };
@@ -241,7 +241,7 @@ impl Translate {
         }
     }
 
-    fn task_started(&mut self, message: TaskMessage, out: &mut Turnout) {
+    fn task_started(&mut self, message: TaskMessage, out: &mut Output) {
         let tool = message.tool_use_id;
         // Older versions do not say; the call does.
         let asked_for = |tool: &String| self.subagents.calls.get(tool).is_some_and(|call| call.background);
@@ -260,7 +260,7 @@ impl Translate {
     }
 
     /// A task is in the background from now on.
-    fn task_in_background(&mut self, task: &str, out: &mut Turnout) {
+    fn task_in_background(&mut self, task: &str, out: &mut Output) {
         let Some(known) = self.subagents.tasks.get_mut(task).filter(|known| !known.told) else { return };
         known.told = true;
         let task = known.task.clone();
@@ -271,7 +271,7 @@ impl Translate {
         out.event(Event::TaskChanged { task: Box::new(task) });
     }
 
-    fn task_progress(&mut self, message: TaskMessage, out: &mut Turnout) {
+    fn task_progress(&mut self, message: TaskMessage, out: &mut Output) {
         let work = message.usage.map(WorkDone::from);
         let Some(known) = self.subagents.tasks.get_mut(&message.task_id) else { return };
         known.task.work = work.or(known.task.work);
@@ -284,7 +284,7 @@ impl Translate {
         out.event(Event::ToolProgress { tool, name, parent, elapsed_seconds });
     }
 
-    fn task_ended(&mut self, message: TaskMessage, out: &mut Turnout) {
+    fn task_ended(&mut self, message: TaskMessage, out: &mut Output) {
         let known = self.subagents.tasks.remove(&message.task_id).map(|known| known.task).unwrap_or_default();
         let tool = message.tool_use_id.or(known.tool);
         // In the foreground, the tool's own result reports it.
@@ -307,7 +307,7 @@ impl Translate {
         self.task_over(task, out);
     }
 
-    fn task_over(&mut self, task: Task, out: &mut Turnout) {
+    fn task_over(&mut self, task: Task, out: &mut Output) {
         let ended = task.tool.as_ref().and_then(|tool| {
             self.subagents.ended(tool, task_outcome(task.status), task.summary.clone(), task.work)
         });
@@ -318,7 +318,7 @@ impl Translate {
     }
 
     /// All tasks that are in the background now: a task that is gone has ended, even if its end was not reported.
-    fn tasks_listed(&mut self, listed: &[ListedTask], out: &mut Turnout) {
+    fn tasks_listed(&mut self, listed: &[ListedTask], out: &mut Output) {
         let is_listed = |task: &str| listed.iter().any(|listed| listed.task_id == task);
         let known = self.subagents.tasks.values();
         let gone: Vec<_> =
@@ -344,7 +344,7 @@ impl Translate {
         parent: Option<String>,
         structured: &Value,
         meta: &Value,
-        out: &mut Turnout,
+        out: &mut Output,
     ) {
         let tool = block.tool_use_id.unwrap_or_default();
         let failed = block.is_error == Some(true);

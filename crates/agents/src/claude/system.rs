@@ -14,7 +14,7 @@ use super::{
     translate::Translate,
     wire::{self, Envelope},
 };
-use crate::driver::Turnout;
+use crate::driver::Output;
 
 /// Messages of newer versions that are not needed here.
 pub(super) const IGNORED: &[&str] = &[
@@ -33,7 +33,7 @@ const RENAMED: &str = "Claude Code continues under another session id, but may s
                        messages; to begin without them, start a new session";
 
 impl Translate {
-    pub(super) fn system(&mut self, message: &Envelope<'_>, line: &str, out: &mut Turnout) {
+    pub(super) fn system(&mut self, message: &Envelope<'_>, line: &str, out: &mut Output) {
         let subtype = message.subtype.as_deref().unwrap_or_default();
         match subtype {
             "init" => self.init(line, out),
@@ -61,7 +61,7 @@ impl Translate {
     }
 
     /// Messages that are rare, or that only some versions have.
-    pub(super) fn rarely(&mut self, kind: &str, line: &str, out: &mut Turnout) {
+    pub(super) fn rarely(&mut self, kind: &str, line: &str, out: &mut Output) {
         match kind {
             "conversation_reset" => {
                 self.was_reset = true;
@@ -79,7 +79,7 @@ impl Translate {
     // ------------------------------------------------------------------------- its description
 
     /// Comes at every turn: a state, not a start.
-    fn init(&mut self, line: &str, out: &mut Turnout) {
+    fn init(&mut self, line: &str, out: &mut Output) {
         let Ok(init) = serde_json::from_str::<Init>(line) else {
             return out.unknown(KIND, "system/init", line);
         };
@@ -98,7 +98,7 @@ impl Translate {
     }
 
     /// Informs the session, if it is new.
-    fn learn(&mut self, info: AgentInfo, line: &str, out: &mut Turnout) {
+    fn learn(&mut self, info: AgentInfo, line: &str, out: &mut Output) {
         let before = self.known.clone();
         self.known.merge(info.clone());
         if self.known != before {
@@ -108,7 +108,7 @@ impl Translate {
         }
     }
 
-    pub(super) fn take_initialize(&mut self, response: Option<&RawValue>, line: &str, out: &mut Turnout) {
+    pub(super) fn take_initialize(&mut self, response: Option<&RawValue>, line: &str, out: &mut Output) {
         let told: Initialized = wire::open(response).unwrap_or_default();
         let mut info = told.info();
         if !self.is_ready {
@@ -123,7 +123,7 @@ impl Translate {
         self.learn(info, line, out);
     }
 
-    fn commands_changed(&mut self, line: &str, out: &mut Turnout) {
+    fn commands_changed(&mut self, line: &str, out: &mut Output) {
         #[derive(Deserialize)]
         struct Changed {
             commands: Vec<Command>,
@@ -137,7 +137,7 @@ impl Translate {
 
     // ------------------------------------------------------------------------------ its activity
 
-    fn status(&mut self, line: &str, out: &mut Turnout) {
+    fn status(&mut self, line: &str, out: &mut Output) {
         #[derive(Deserialize)]
         struct Status {
             #[serde(default)]
@@ -162,14 +162,14 @@ impl Translate {
         }
     }
 
-    pub(super) fn set_activity(&mut self, activity: Option<String>, out: &mut Turnout) {
+    pub(super) fn set_activity(&mut self, activity: Option<String>, out: &mut Output) {
         if self.activity != activity {
             self.activity.clone_from(&activity);
             out.event(Event::Activity { activity });
         }
     }
 
-    fn permission_denied(&mut self, line: &str, out: &mut Turnout) {
+    fn permission_denied(&mut self, line: &str, out: &mut Output) {
         #[derive(Deserialize)]
         struct Denied {
             tool_name: String,
@@ -187,7 +187,7 @@ impl Translate {
     }
 }
 
-fn tool_progress(line: &str, out: &mut Turnout) {
+fn tool_progress(line: &str, out: &mut Output) {
     #[derive(Deserialize)]
     struct Progress {
         tool_use_id: String,
@@ -208,7 +208,7 @@ fn tool_progress(line: &str, out: &mut Turnout) {
     });
 }
 
-fn compacted(line: &str, out: &mut Turnout) {
+fn compacted(line: &str, out: &mut Output) {
     #[derive(Default, Deserialize)]
     #[serde(default)]
     struct Boundary {
@@ -229,7 +229,7 @@ fn compacted(line: &str, out: &mut Turnout) {
     });
 }
 
-fn retry(line: &str, out: &mut Turnout) {
+fn retry(line: &str, out: &mut Output) {
     #[derive(Deserialize)]
     struct Told {
         #[serde(default)]
@@ -261,7 +261,7 @@ fn retry(line: &str, out: &mut Turnout) {
     });
 }
 
-fn hook(subtype: &str, line: &str, out: &mut Turnout) {
+fn hook(subtype: &str, line: &str, out: &mut Output) {
     #[derive(Deserialize)]
     struct Told {
         hook_id: String,
@@ -293,7 +293,7 @@ fn hook(subtype: &str, line: &str, out: &mut Turnout) {
     });
 }
 
-fn informed(line: &str, out: &mut Turnout) {
+fn informed(line: &str, out: &mut Output) {
     #[derive(Default, Deserialize)]
     #[serde(default)]
     struct Told {
@@ -309,7 +309,7 @@ fn informed(line: &str, out: &mut Turnout) {
     out.event_with_raw(Event::Notice { level, text }, line);
 }
 
-fn persisted(line: &str, out: &mut Turnout) {
+fn persisted(line: &str, out: &mut Output) {
     #[derive(Deserialize)]
     struct Persisted {
         #[serde(default)]
@@ -323,7 +323,7 @@ fn persisted(line: &str, out: &mut Turnout) {
     }
 }
 
-fn tool_summary(line: &str, out: &mut Turnout) {
+fn tool_summary(line: &str, out: &mut Output) {
     #[derive(Deserialize)]
     struct Summary {
         summary: String,
@@ -338,7 +338,7 @@ fn tool_summary(line: &str, out: &mut Turnout) {
     }
 }
 
-fn auth_status(line: &str, out: &mut Turnout) {
+fn auth_status(line: &str, out: &mut Output) {
     #[derive(Deserialize)]
     struct Status {
         #[serde(rename = "isAuthenticating", default)]

@@ -14,7 +14,7 @@ use indexmap::IndexMap;
 use portolan_core::{
     Event, Generation, SessionId,
     event::{AgentInfo, ResetReason, TurnOrigin},
-    ports::{Instruction, Order, Report, Ticket},
+    ports::{Instruction, InstructionId, Order, Report},
 };
 use serde_json::Value;
 
@@ -31,7 +31,7 @@ use super::{
     wire::{Envelope, Named, Piece},
 };
 use crate::{
-    driver::{Timer, Translator, Turnout},
+    driver::{Output, Timer, Translator},
     prices::Prices,
 };
 
@@ -135,7 +135,7 @@ impl Translate {
     }
 
     /// Begins a turn, if none runs.
-    pub(super) fn ensure_turn(&mut self, origin: TurnOrigin, out: &mut Turnout) {
+    pub(super) fn ensure_turn(&mut self, origin: TurnOrigin, out: &mut Output) {
         if self.turn.is_none() {
             self.turn =
                 Some(Turn { origin, interrupted: false, trouble: None, prompts: 0, has_spoken: false });
@@ -143,7 +143,7 @@ impl Translate {
         }
     }
 
-    fn message(&mut self, message: &Envelope<'_>, line: &str, out: &mut Turnout) {
+    fn message(&mut self, message: &Envelope<'_>, line: &str, out: &mut Output) {
         match &*message.kind {
             "stream_event" => self.stream_event(message, line, out),
             "assistant" => self.assistant(message, line, out),
@@ -158,25 +158,27 @@ impl Translate {
         }
     }
 
-    fn order(&mut self, ticket: Ticket, order: Order, out: &mut Turnout) {
+    fn order(&mut self, instruction_id: InstructionId, order: Order, out: &mut Output) {
         match order {
             // The CLI puts prompts into the running turn by itself.
-            Order::Prompt { content } | Order::Steer { content } => self.prompt(ticket, &content, out),
-            Order::Answer { key, ask, answer } => self.answer(ticket, &key, &ask, answer, out),
-            order => self.instruct_control(ticket, order, out),
+            Order::Prompt { content } | Order::Steer { content } => {
+                self.prompt(instruction_id, &content, out)
+            }
+            Order::Answer { key, ask, answer } => self.answer(instruction_id, &key, &ask, answer, out),
+            order => self.instruct_control(instruction_id, order, out),
         }
     }
 }
 
 impl Translator for Translate {
-    fn start(&mut self, out: &mut Turnout) {
+    fn start(&mut self, out: &mut Output) {
         if self.setup.reset.is_some() {
             out.event(Event::ConversationReset { agent_session: None, reason: self.setup.reset });
         }
         self.initialize(out);
     }
 
-    fn line(&mut self, line: &str, out: &mut Turnout) {
+    fn line(&mut self, line: &str, out: &mut Output) {
         if self.setup.repeats == Repeats::Never
             && let Some(piece) = Piece::read(line)
         {
@@ -198,31 +200,31 @@ impl Translator for Translate {
         }
     }
 
-    fn instruct(&mut self, instruction: Instruction, out: &mut Turnout) {
-        self.order(instruction.ticket, instruction.order, out);
+    fn instruct(&mut self, instruction: Instruction, out: &mut Output) {
+        self.order(instruction.instruction_id, instruction.order, out);
     }
 
-    fn undelivered(&mut self, ticket: Ticket, why: &str, out: &mut Turnout) {
-        self.prompts.forget(ticket);
-        self.control.forget(ticket, out);
-        out.rejected(ticket, why);
+    fn undelivered(&mut self, instruction_id: InstructionId, why: &str, out: &mut Output) {
+        self.prompts.forget(instruction_id);
+        self.control.forget(instruction_id, out);
+        out.rejected(instruction_id, why);
     }
 
-    fn timeout(&mut self, timer: Timer, out: &mut Turnout) {
+    fn timeout(&mut self, timer: Timer, out: &mut Output) {
         self.overdue(timer, out);
     }
 
-    fn link_lost(&mut self, out: &mut Turnout) {
+    fn link_lost(&mut self, out: &mut Output) {
         self.control.give_up("the connection to the agent was lost before it answered", out);
     }
 
-    fn link_restored(&mut self, out: &mut Turnout) {
+    fn link_restored(&mut self, out: &mut Output) {
         // The answer lists the open permission requests, which are never repeated otherwise.
         self.requests.list_is_asked_for();
         self.initialize(out);
     }
 
-    fn farewell(&mut self, out: &mut Turnout) {
+    fn farewell(&mut self, out: &mut Output) {
         if self.turn.is_some() {
             self.send_interrupt(out);
         }

@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use portolan_core::{
     Event,
     event::{AgentInfo, Content},
-    ports::{Order, Report, Ticket},
+    ports::{InstructionId, Order, Report},
 };
 use portolan_wire::jsonrpc::{Error, Id, Pending};
 use serde_json::{Value, json, value::RawValue};
@@ -17,7 +17,7 @@ use super::{
     translate::{DIALECT, Translate, hello},
     wire,
 };
-use crate::driver::{Timer, Turnout};
+use crate::driver::{Output, Timer};
 
 /// Prompts whose answer is late and may still come: more than ever wait at once.
 const MAX_LATE: usize = 64;
@@ -30,13 +30,13 @@ const NO_TASK: &str = "no such task, or it has ended";
 pub(super) struct Calls {
     open: Pending<Call>,
     /// Prompts that were not answered in time: Codex may have them or not, and may still report it.
-    late: VecDeque<(Id, Ticket)>,
+    late: VecDeque<(Id, InstructionId)>,
 }
 
 #[derive(Debug)]
 struct Call {
     /// The command that waits for the answer.
-    ticket: Option<Ticket>,
+    instruction_id: Option<InstructionId>,
     what: What,
 }
 
@@ -69,8 +69,8 @@ pub(super) enum What {
 }
 
 impl Calls {
-    pub(super) fn forget(&mut self, ticket: Ticket, out: &mut Turnout) {
-        for id in self.open.find(|call| call.ticket == Some(ticket)) {
+    pub(super) fn forget(&mut self, instruction_id: InstructionId, out: &mut Output) {
+        for id in self.open.find(|call| call.instruction_id == Some(instruction_id)) {
             self.open.settle(&id);
             out.clear_timer(timer(&id));
         }
@@ -81,17 +81,17 @@ impl Calls {
         !self.open.find(|call| call.what == *what).is_empty()
     }
 
-    fn is_late(&mut self, id: Id, ticket: Ticket) {
+    fn is_late(&mut self, id: Id, instruction_id: InstructionId) {
         if self.late.len() == MAX_LATE {
             self.late.pop_front();
         }
-        self.late.push_back((id, ticket));
+        self.late.push_back((id, instruction_id));
     }
 
     /// The command of a late answer.
-    fn settle_late(&mut self, id: &Id) -> Option<Ticket> {
+    fn settle_late(&mut self, id: &Id) -> Option<InstructionId> {
         let place = self.late.iter().position(|(late, _)| late == id)?;
-        self.late.remove(place).map(|(_, ticket)| ticket)
+        self.late.remove(place).map(|(_, instruction_id)| instruction_id)
     }
 
     /// Whether a turn was requested and Codex has not answered yet.
@@ -110,46 +110,46 @@ fn timer(id: &Id) -> Timer {
 impl Translate {
     pub(super) fn ask(
         &mut self,
-        ticket: Option<Ticket>,
+        instruction_id: Option<InstructionId>,
         what: What,
         method: &str,
         params: Option<Value>,
-        out: &mut Turnout,
+        out: &mut Output,
     ) {
-        let Ok(id) = self.calls.open.ask(Call { ticket, what }) else {
-            if let Some(ticket) = ticket {
-                out.rejected(ticket, "codex leaves too many requests unanswered");
+        let Ok(id) = self.calls.open.ask(Call { instruction_id, what }) else {
+            if let Some(instruction_id) = instruction_id {
+                out.rejected(instruction_id, "codex leaves too many requests unanswered");
             }
             return;
         };
         out.set_timer(timer(&id), self.setup.patience);
         let message = DIALECT.request(&id, method, params);
-        match ticket {
-            Some(ticket) => out.write_for(ticket, &message),
+        match instruction_id {
+            Some(instruction_id) => out.write_for(instruction_id, &message),
             None => out.write(&message),
         }
     }
 
-    pub(super) fn initialize(&mut self, out: &mut Turnout) {
+    pub(super) fn initialize(&mut self, out: &mut Output) {
         self.ask(None, What::Initialize, "initialize", Some(hello()), out);
     }
 
     /// Asks for everything beside the thread.
-    pub(super) fn ask_around(&mut self, out: &mut Turnout) {
+    pub(super) fn ask_around(&mut self, out: &mut Output) {
         self.ask(None, What::Models, "model/list", Some(json!({})), out);
         self.ask_skills(out);
         self.ask_account(out);
     }
 
     /// One request at a time: Codex may report changes many times.
-    pub(super) fn ask_skills(&mut self, out: &mut Turnout) {
+    pub(super) fn ask_skills(&mut self, out: &mut Output) {
         if !self.calls.waits_for(&What::Skills) {
             let folder = self.setup.thread["cwd"].clone();
             self.ask(None, What::Skills, "skills/list", Some(json!({ "cwds": [folder] })), out);
         }
     }
 
-    pub(super) fn ask_account(&mut self, out: &mut Turnout) {
+    pub(super) fn ask_account(&mut self, out: &mut Output) {
         if !self.calls.waits_for(&What::Account) {
             self.ask(None, What::Account, "account/read", Some(json!({ "refreshToken": false })), out);
         }
@@ -162,62 +162,74 @@ impl Translate {
         params
     }
 
-    pub(super) fn instruct_call(&mut self, ticket: Ticket, order: Order, out: &mut Turnout) {
+    pub(super) fn instruct_call(&mut self, instruction_id: InstructionId, order: Order, out: &mut Output) {
         match order {
-            Order::Interrupt => self.interrupt(Some(ticket), out),
-            Order::SetModel(model) => self.set_model(ticket, model, out),
+            Order::Interrupt => self.interrupt(Some(instruction_id), out),
+            Order::SetModel(model) => self.set_model(instruction_id, model, out),
             Order::SetMode(mode) => {
                 let Some(settings) = self.mode_settings(&mode) else {
                     let known = modes::names().join(", ");
-                    return out.rejected(ticket, format!("unknown mode `{mode}`; Codex has {known}"));
+                    return out.rejected(instruction_id, format!("unknown mode `{mode}`; Codex has {known}"));
                 };
                 let params = self.of_thread(settings);
-                self.ask(Some(ticket), What::Mode, "thread/settings/update", Some(params), out);
+                self.ask(Some(instruction_id), What::Mode, "thread/settings/update", Some(params), out);
             }
-            Order::McpStatus => self.ask_servers(Some(ticket), out),
+            Order::McpStatus => self.ask_servers(Some(instruction_id), out),
             Order::StopTask(task) => {
                 if !self.items.is_task(&task) {
-                    return out.rejected(ticket, NO_TASK);
+                    return out.rejected(instruction_id, NO_TASK);
                 }
                 if let Some(process) = self.items.process_of(&task) {
-                    return self.stop_task(ticket, &task, &process, out);
+                    return self.stop_task(instruction_id, &task, &process, out);
                 }
                 let (what, method) = (What::Terminals(task), "thread/backgroundTerminals/list");
                 let params = self.of_thread(json!({}));
-                self.ask(Some(ticket), what, method, Some(params), out);
+                self.ask(Some(instruction_id), what, method, Some(params), out);
             }
-            Order::Native(body) => self.native(ticket, &body, out),
+            Order::Native(body) => self.native(instruction_id, &body, out),
             Order::McpReconnect(_)
             | Order::McpToggle { .. }
             | Order::McpSet(_)
             | Order::McpMessage { .. } => {
                 out.rejected(
-                    ticket,
+                    instruction_id,
                     "Codex takes MCP servers only when a session begins; change its configuration, or start a new session",
                 );
             }
             Order::SetThinking(_) | Order::SetEnvironment(_) | Order::Rewind { .. } | Order::Context => {
-                out.rejected(ticket, "Codex cannot do this");
+                out.rejected(instruction_id, "Codex cannot do this");
             }
             // These orders are handled elsewhere.
             Order::Prompt { .. } | Order::Steer { .. } | Order::Answer { .. } => {}
         }
     }
 
-    fn stop_task(&mut self, ticket: Ticket, task: &str, process: &str, out: &mut Turnout) {
+    fn stop_task(&mut self, instruction_id: InstructionId, task: &str, process: &str, out: &mut Output) {
         let params = self.of_thread(json!({ "processId": process }));
         self.items.stopping(task);
-        self.ask(Some(ticket), What::Plain, "thread/backgroundTerminals/terminate", Some(params), out);
+        self.ask(
+            Some(instruction_id),
+            What::Plain,
+            "thread/backgroundTerminals/terminate",
+            Some(params),
+            out,
+        );
     }
 
     /// The running commands, of which one is to be stopped.
-    fn terminals_told(&mut self, ticket: Option<Ticket>, task: &str, result: &Value, out: &mut Turnout) {
-        let Some(ticket) = ticket else { return };
+    fn terminals_told(
+        &mut self,
+        instruction_id: Option<InstructionId>,
+        task: &str,
+        result: &Value,
+        out: &mut Output,
+    ) {
+        let Some(instruction_id) = instruction_id else { return };
         let running = result["data"].as_array().map(Vec::as_slice).unwrap_or_default();
         let process = running.iter().find(|one| one["itemId"] == task);
         match process.and_then(|one| wire::some_text(one, "processId")) {
-            Some(process) => self.stop_task(ticket, task, &process, out),
-            None => out.rejected(ticket, NO_TASK),
+            Some(process) => self.stop_task(instruction_id, task, &process, out),
+            None => out.rejected(instruction_id, NO_TASK),
         }
     }
 
@@ -227,15 +239,15 @@ impl Translate {
         modes::settings(mode, model, &self.setup.extra)
     }
 
-    pub(super) fn ask_servers(&mut self, ticket: Option<Ticket>, out: &mut Turnout) {
+    pub(super) fn ask_servers(&mut self, instruction_id: Option<InstructionId>, out: &mut Output) {
         let params = self.of_thread(json!({ "detail": "toolsAndAuthOnly" }));
-        self.ask(ticket, What::McpStatus, "mcpServerStatus/list", Some(params), out);
+        self.ask(instruction_id, What::McpStatus, "mcpServerStatus/list", Some(params), out);
     }
 
     /// `model` or `model:effort`; without a name, the catalogue's default.
-    fn set_model(&mut self, ticket: Ticket, model: Option<String>, out: &mut Turnout) {
+    fn set_model(&mut self, instruction_id: InstructionId, model: Option<String>, out: &mut Output) {
         let Some(wanted) = model.or_else(|| self.threads.default_model.clone()) else {
-            return out.rejected(ticket, "Codex has not reported its default model; name a model");
+            return out.rejected(instruction_id, "Codex has not reported its default model; name a model");
         };
         let (model, effort) = match wanted.rsplit_once(':') {
             Some((model, effort)) if !model.is_empty() && !effort.is_empty() => {
@@ -247,29 +259,29 @@ impl Translate {
         if let Some(effort) = effort {
             params["effort"] = json!(effort);
         }
-        self.ask(Some(ticket), What::Model(model), "thread/settings/update", Some(params), out);
+        self.ask(Some(instruction_id), What::Model(model), "thread/settings/update", Some(params), out);
     }
 
     /// A message of Codex' own protocol: `method` and `params`. Portolan sets its id.
-    fn native(&mut self, ticket: Ticket, body: &Value, out: &mut Turnout) {
+    fn native(&mut self, instruction_id: InstructionId, body: &Value, out: &mut Output) {
         let Some(method) = body["method"].as_str() else {
-            return out.rejected(ticket, "a Codex message needs a `method`");
+            return out.rejected(instruction_id, "a Codex message needs a `method`");
         };
         // These would begin a turn or a thread unknown to Portolan.
         if matches!(method, "turn/start" | "initialize" | "thread/start" | "thread/resume" | "thread/fork") {
-            return out.rejected(ticket, format!("only Portolan may send `{method}`"));
+            return out.rejected(instruction_id, format!("only Portolan may send `{method}`"));
         }
         let params = body.get("params").cloned();
-        self.ask(Some(ticket), What::Plain, method, params, out);
+        self.ask(Some(instruction_id), What::Plain, method, params, out);
     }
 
     // -------------------------------------------------------------------------------------- answers
 
-    pub(super) fn answered(&mut self, id: &Id, result: Result<Option<&RawValue>, Error>, out: &mut Turnout) {
-        let Some(Call { ticket, what }) = self.calls.open.settle(id) else {
+    pub(super) fn answered(&mut self, id: &Id, result: Result<Option<&RawValue>, Error>, out: &mut Output) {
+        let Some(Call { instruction_id, what }) = self.calls.open.settle(id) else {
             return match (self.calls.settle_late(id), result) {
-                (Some(ticket), Ok(_)) => out.consumed(ticket, None),
-                (Some(ticket), Err(error)) => out.rejected(ticket, error.message),
+                (Some(instruction_id), Ok(_)) => out.consumed(instruction_id, None),
+                (Some(instruction_id), Err(error)) => out.rejected(instruction_id, error.message),
                 // The request has failed already, and its sender was informed.
                 (None, _) => {}
             };
@@ -278,41 +290,47 @@ impl Translate {
         match result {
             Ok(result) => {
                 let result: Value = wire::open(result).unwrap_or_default();
-                self.succeeded(ticket, what, result, out);
+                self.succeeded(instruction_id, what, result, out);
             }
-            Err(error) => self.refused(ticket, what, &error.message, out),
+            Err(error) => self.refused(instruction_id, what, &error.message, out),
         }
     }
 
-    fn succeeded(&mut self, ticket: Option<Ticket>, what: What, result: Value, out: &mut Turnout) {
+    fn succeeded(
+        &mut self,
+        instruction_id: Option<InstructionId>,
+        what: What,
+        result: Value,
+        out: &mut Output,
+    ) {
         match what {
             What::Initialize => return self.initialized(&result, out),
             What::Source => return self.source_told(&result, out),
             What::Unarchive => return self.begin(out),
             What::Begin => return self.begun(&result, out),
             What::FirstMode => return self.mode_taken(out),
-            What::Turn(turning) => return self.turn_accepted(ticket, turning, &result, out),
+            What::Turn(turning) => return self.turn_accepted(instruction_id, turning, &result, out),
             What::Models => self.take_models(&result, out),
             What::Skills => self.take_skills(&result, out),
             What::Account => Self::take_account(&result, out),
             What::McpStatus => {
                 self.take_servers(&result, out);
-                return settled(ticket, None, out);
+                return settled(instruction_id, None, out);
             }
             What::Model(model) => {
-                settled(ticket, None, out);
+                settled(instruction_id, None, out);
                 self.threads.set_model(&model);
                 let info = AgentInfo { model: Some(model), ..AgentInfo::default() };
                 return out.event(Event::AgentInfo { info: Box::new(info) });
             }
-            What::Terminals(task) => return self.terminals_told(ticket, &task, &result, out),
-            What::Plain => return settled(ticket, Some(result), out),
+            What::Terminals(task) => return self.terminals_told(instruction_id, &task, &result, out),
+            What::Plain => return settled(instruction_id, Some(result), out),
             What::Mode | What::Steer(_) | What::Interrupt | What::Quiet => {}
         }
-        settled(ticket, None, out);
+        settled(instruction_id, None, out);
     }
 
-    fn refused(&mut self, ticket: Option<Ticket>, what: What, error: &str, out: &mut Turnout) {
+    fn refused(&mut self, instruction_id: Option<InstructionId>, what: What, error: &str, out: &mut Output) {
         match what {
             What::Initialize => out.give_up(format!("it could not start: {error}")),
             // The fork then has the model of the configuration.
@@ -320,39 +338,39 @@ impl Translate {
             What::Unarchive => out.give_up(format!("its thread could not be unarchived: {error}")),
             What::Begin => self.not_begun(error, out),
             What::FirstMode => self.mode_not_taken(error, out),
-            What::Turn(turning) => self.turn_refused(ticket, turning, error, out),
-            What::Steer(content) => self.not_steered(ticket, content, error, out),
-            What::Interrupt => self.not_interrupted(ticket, error, out),
+            What::Turn(turning) => self.turn_refused(instruction_id, turning, error, out),
+            What::Steer(content) => self.not_steered(instruction_id, content, error, out),
+            What::Interrupt => self.not_interrupted(instruction_id, error, out),
             _ => {
-                if let Some(ticket) = ticket {
-                    out.rejected(ticket, error);
+                if let Some(instruction_id) = instruction_id {
+                    out.rejected(instruction_id, error);
                 }
             }
         }
     }
 
-    pub(super) fn overdue(&mut self, at: Timer, out: &mut Turnout) {
+    pub(super) fn overdue(&mut self, at: Timer, out: &mut Output) {
         let id = Id::Number(i64::try_from(at.0).unwrap_or_default());
-        let Some(Call { ticket, what }) = self.calls.open.settle(&id) else { return };
+        let Some(Call { instruction_id, what }) = self.calls.open.settle(&id) else { return };
         let within = self.setup.patience.as_secs_f32();
         let error = format!("codex did not answer within {within} s");
-        let Some(ticket) = ticket else { return self.refused(None, what, &error, out) };
+        let Some(instruction_id) = instruction_id else { return self.refused(None, what, &error, out) };
         // The message was written: whether Codex acts on it is not known.
-        out.report(Report::Uncertain { ticket, reason: error.clone() });
+        out.report(Report::Uncertain { instruction_id, reason: error.clone() });
         match what {
             What::Turn(_) => {
-                self.calls.is_late(id, ticket);
+                self.calls.is_late(id, instruction_id);
                 self.interrupts_in_doubt(&error, out);
                 self.turn_in_doubt(out);
             }
-            What::Steer(_) => self.calls.is_late(id, ticket),
+            What::Steer(_) => self.calls.is_late(id, instruction_id),
             _ => {}
         }
     }
 }
 
-fn settled(ticket: Option<Ticket>, result: Option<Value>, out: &mut Turnout) {
-    if let Some(ticket) = ticket {
-        out.consumed(ticket, result);
+fn settled(instruction_id: Option<InstructionId>, result: Option<Value>, out: &mut Output) {
+    if let Some(instruction_id) = instruction_id {
+        out.consumed(instruction_id, result);
     }
 }

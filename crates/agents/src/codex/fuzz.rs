@@ -5,13 +5,13 @@ use std::time::Duration;
 use portolan_core::{
     Generation, SessionId,
     event::Content,
-    ports::{Instruction, Order, Report, Ticket},
+    ports::{Instruction, InstructionId, Order, Report},
 };
 use serde_json::json;
 
 use super::translate::{Begin, Setup, Translate};
 use crate::{
-    driver::{Timer, Translator as _, Turnout},
+    driver::{Output, Timer, Translator as _},
     prices::Prices,
 };
 
@@ -38,16 +38,16 @@ pub fn lines(data: &[u8]) {
     assert_eq!(first, play(data), "the same lines give the same result");
 }
 
-fn play(data: &[u8]) -> Vec<Turnout> {
+fn play(data: &[u8]) -> Vec<Output> {
     let mut translate = Translate::new(setup());
     let mut all = vec![];
     let mut asks = std::collections::HashMap::new();
-    let mut out = Turnout::default();
+    let mut out = Output::default();
     translate.start(&mut out);
     all.push(out);
     for (number, line) in String::from_utf8_lossy(data).lines().enumerate() {
-        let mut out = Turnout::default();
-        let ticket = Ticket(number as u64 + 1);
+        let mut out = Output::default();
+        let instruction_id = InstructionId(number as u64 + 1);
         let order = match line.strip_prefix('>') {
             Some("prompt") => Some(Order::Prompt { content: vec![Content::text("words")] }),
             Some("compact") => Some(Order::Prompt { content: vec![Content::text("/compact")] }),
@@ -70,7 +70,7 @@ fn play(data: &[u8]) -> Vec<Turnout> {
             }
         };
         if let Some(order) = order {
-            translate.instruct(Instruction { ticket, order }, &mut out);
+            translate.instruct(Instruction { instruction_id, order }, &mut out);
         }
         for report in &out.reports {
             if let Report::RequestOpened { key, ask, .. } = report {

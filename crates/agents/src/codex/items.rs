@@ -30,7 +30,7 @@ use super::{
     translate::Translate,
     wire::{Told, some_text, text},
 };
-use crate::driver::Turnout;
+use crate::driver::Output;
 
 impl Translate {
     fn key(told: &Told, id: &str) -> Name {
@@ -39,7 +39,7 @@ impl Translate {
 
     // ----------------------------------------------------------------------------------------- begun
 
-    pub(super) fn item_started(&mut self, told: &Told, line: &str, out: &mut Turnout) {
+    pub(super) fn item_started(&mut self, told: &Told, line: &str, out: &mut Output) {
         let (item, id) = (&told.item, text(&told.item, "id"));
         if self.threads.waits(&told.thread_id) {
             // Whatever its first item is, the subagent waits no longer.
@@ -75,7 +75,7 @@ impl Translate {
     }
 
     /// A message that another one follows was cut off: the stream broke, or someone steered.
-    fn cut_off_older(&mut self, told: &Told, out: &mut Turnout) {
+    fn cut_off_older(&mut self, told: &Told, out: &mut Output) {
         let model = self.threads.model().map(str::to_owned);
         let older = |(key, open): &(&Name, &Open)| key.0 == told.thread_id && open.kind == Kind::Text;
         let older: Vec<_> = self.items.open.iter().filter(older).map(|(key, _)| key.clone()).collect();
@@ -101,7 +101,7 @@ impl Translate {
         parent: Option<String>,
         tool: Tool,
         item: &Value,
-        out: &mut Turnout,
+        out: &mut Output,
     ) {
         let kind = if item["type"] == "commandExecution" { Kind::Command } else { Kind::Tool };
         let open = self.items.begin(key, kind, id.clone(), parent.clone());
@@ -118,7 +118,7 @@ impl Translate {
 
     // ---------------------------------------------------------------------------------------- continued
 
-    pub(super) fn more_text(&mut self, told: &Told, out: &mut Turnout) {
+    pub(super) fn more_text(&mut self, told: &Told, out: &mut Output) {
         let key = Self::key(told, &told.item_id);
         if self.items.closed.contains(&key) || told.delta.is_empty() {
             return;
@@ -131,7 +131,7 @@ impl Translate {
         self.stream(&key, &told.delta, ItemKind::Text, out);
     }
 
-    pub(super) fn more_summary(&mut self, told: &Told, out: &mut Turnout) {
+    pub(super) fn more_summary(&mut self, told: &Told, out: &mut Output) {
         let key = Self::key(told, &told.item_id);
         let Some(open) = self.items.open.get_mut(&key).filter(|open| open.kind == Kind::Summary) else {
             return;
@@ -145,7 +145,7 @@ impl Translate {
         self.stream(&key, &told.delta, ItemKind::Thinking, out);
     }
 
-    pub(super) fn more_thought(&mut self, told: &Told, out: &mut Turnout) {
+    pub(super) fn more_thought(&mut self, told: &Told, out: &mut Output) {
         let key = Self::key(told, &told.item_id);
         let Some(open) = self.items.open.get_mut(&key) else { return };
         if open.kind == Kind::Summary && !open.streams {
@@ -156,7 +156,7 @@ impl Translate {
         }
     }
 
-    pub(super) fn more_output(&mut self, told: &Told, out: &mut Turnout) {
+    pub(super) fn more_output(&mut self, told: &Told, out: &mut Output) {
         let key = Self::key(told, &told.item_id);
         let runs = |open: &Open| open.kind == Kind::Command && open.state == State::Runs;
         if self.items.open.get(&key).is_some_and(runs) {
@@ -164,7 +164,7 @@ impl Translate {
         }
     }
 
-    fn stream(&mut self, key: &Name, delta: &str, kind: ItemKind, out: &mut Turnout) {
+    fn stream(&mut self, key: &Name, delta: &str, kind: ItemKind, out: &mut Output) {
         let Some(open) = self.items.open.get_mut(key).filter(|_| !delta.is_empty()) else { return };
         let (item, parent) = (open.name.clone(), open.parent.clone());
         if !open.streams {
@@ -178,7 +178,7 @@ impl Translate {
         out.event(Event::Delta { item, text: delta.to_owned() });
     }
 
-    pub(super) fn tool_progress(&mut self, told: &Told, out: &mut Turnout) {
+    pub(super) fn tool_progress(&mut self, told: &Told, out: &mut Output) {
         let key = Self::key(told, &told.item_id);
         let Some(open) = self.items.open.get(&key) else { return };
         let (tool, name, parent) = (open.name.clone(), open.tool_name.clone(), open.parent.clone());
@@ -187,7 +187,7 @@ impl Translate {
 
     // ------------------------------------------------------------------------------------------ ended
 
-    pub(super) fn item_completed(&mut self, told: &Told, line: &str, out: &mut Turnout) {
+    pub(super) fn item_completed(&mut self, told: &Told, line: &str, out: &mut Output) {
         let (item, id) = (&told.item, text(&told.item, "id"));
         let key = Self::key(told, &id);
         if self.items.closed.contains(&key) {
@@ -222,7 +222,7 @@ impl Translate {
         }
     }
 
-    fn text_completed(&mut self, told: &Told, key: Name, words: &str, out: &mut Turnout) {
+    fn text_completed(&mut self, told: &Told, key: Name, words: &str, out: &mut Output) {
         let whose = self.whose(told);
         let open = self.items.open.shift_remove(&key);
         if words.is_empty() && open.is_none() {
@@ -249,7 +249,7 @@ impl Translate {
         });
     }
 
-    fn reasoning_completed(&mut self, told: &Told, key: Name, item: &Value, out: &mut Turnout) {
+    fn reasoning_completed(&mut self, told: &Told, key: Name, item: &Value, out: &mut Output) {
         let parent = self.whose(told).parent();
         let parts = |key: &str, between: &str| {
             let parts = item[key].as_array().map(Vec::as_slice).unwrap_or_default();
@@ -280,7 +280,7 @@ impl Translate {
         id: String,
         tool: Tool,
         line: &str,
-        out: &mut Turnout,
+        out: &mut Output,
     ) {
         let item = &told.item;
         let parent = self.whose(told).parent();

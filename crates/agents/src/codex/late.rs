@@ -9,7 +9,7 @@ use super::{
     translate::Translate,
     wire::{Told, Turn},
 };
-use crate::driver::{Timer, Turnout};
+use crate::driver::{Output, Timer};
 
 /// How long the end of a turn waits for the ends of its commands. Ten times the longest delay that was seen.
 const WAITS: Duration = Duration::from_millis(400);
@@ -25,7 +25,7 @@ pub(super) const LATE: Timer = Timer(u64::MAX - 1);
 pub(super) struct Held(IndexMap<String, (Turn, String)>);
 
 impl Translate {
-    pub(super) fn turn_completed(&mut self, told: Told, line: &str, out: &mut Turnout) {
+    pub(super) fn turn_completed(&mut self, told: Told, line: &str, out: &mut Output) {
         let Told { thread_id: thread, turn, .. } = told;
         let waits = turn.status != "interrupted"
             && self.items.runs_commands(&thread)
@@ -41,7 +41,7 @@ impl Translate {
     }
 
     /// A command has ended: ends the turn if it was the last command that the turn waits for.
-    pub(super) fn command_ended(&mut self, thread: &str, out: &mut Turnout) {
+    pub(super) fn command_ended(&mut self, thread: &str, out: &mut Output) {
         if self.items.runs_commands(thread) {
             return;
         }
@@ -54,7 +54,7 @@ impl Translate {
     }
 
     /// The wait is over: commands that still run continue in the background.
-    pub(super) fn end_held_turns(&mut self, out: &mut Turnout) {
+    pub(super) fn end_held_turns(&mut self, out: &mut Output) {
         if self.turns.held.0.is_empty() {
             return;
         }

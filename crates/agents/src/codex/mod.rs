@@ -202,7 +202,7 @@ fn capabilities(config: &Config) -> Capabilities {
     }
 }
 
-impl crate::roads::OwnProtocol for Codex {
+impl crate::transports::OwnProtocol for Codex {
     async fn unusable(&self) -> Option<String> {
         self.prober.found().await.err()
     }

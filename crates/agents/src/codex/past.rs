@@ -21,7 +21,7 @@ use super::{
 };
 use crate::{
     child::processes,
-    driver::{Translator as _, Turnout},
+    driver::{Output, Translator as _},
     prices::Prices,
 };
 
@@ -261,7 +261,7 @@ impl Telling {
         }
         let params = json!({ "threadId": self.thread, "turnId": row["turnId"], "item": item });
         let line = json!({ "method": "item/completed", "params": params }).to_string();
-        let mut out = Turnout::default();
+        let mut out = Output::default();
         self.translate.line(&line, &mut out);
         let event = |report| match report {
             Report::Event { event: Event::Activity { .. } | Event::Unknown { .. }, .. } => None,

@@ -9,7 +9,7 @@ use std::{
 };
 
 use indexmap::IndexMap;
-use portolan_core::ports::{Login, Probe, Road};
+use portolan_core::ports::{Login, Probe, Transport};
 use portolan_wire::ndjson;
 use tokio::sync::OnceCell;
 
@@ -207,7 +207,7 @@ impl Prober {
             ),
             version: Some(found.version),
             program,
-            road: Some(Road { name: "app-server".into(), why: found.why.into() }),
+            transport: Some(Transport { name: "app-server".into(), why: found.why.into() }),
             login,
         })
     }

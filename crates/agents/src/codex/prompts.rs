@@ -1,10 +1,10 @@
 //! Prompts in the form of Codex: the pieces of a prompt, Codex' own commands, and skills.
 
-use portolan_core::{event::Content, ports::Ticket};
+use portolan_core::{event::Content, ports::InstructionId};
 use serde_json::{Value, json};
 
 use super::{calls::What, translate::Translate};
-use crate::driver::Turnout;
+use crate::driver::Output;
 
 /// What begins a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,20 +33,20 @@ enum Said {
 }
 
 impl Translate {
-    pub(super) fn prompt(&mut self, ticket: Ticket, content: &[Content], out: &mut Turnout) {
+    pub(super) fn prompt(&mut self, instruction_id: InstructionId, content: &[Content], out: &mut Output) {
         let input = match self.read(content) {
             Said::Command { turning, method, params } => {
                 let params = self.of_thread(params);
-                return self.ask(Some(ticket), What::Turn(turning), method, Some(params), out);
+                return self.ask(Some(instruction_id), What::Turn(turning), method, Some(params), out);
             }
             Said::Input(input) => input,
         };
-        let name = self.name_of(ticket);
+        let name = self.name_of(instruction_id);
         let mut params = self.of_thread(json!({ "input": input, "clientUserMessageId": name }));
         if let Some(schema) = &self.setup.schema {
             params["outputSchema"] = schema.clone();
         }
-        self.ask(Some(ticket), What::Turn(Turning::Prompt), "turn/start", Some(params), out);
+        self.ask(Some(instruction_id), What::Turn(Turning::Prompt), "turn/start", Some(params), out);
     }
 
     /// A prompt as input of a turn; none if it begins its own turn.
@@ -58,8 +58,8 @@ impl Translate {
     }
 
     /// Prompts are named after their command, so that Codex' echo of a prompt can be recognised.
-    pub(super) fn name_of(&self, ticket: Ticket) -> String {
-        format!("{}-{}", self.setup.session, ticket.0)
+    pub(super) fn name_of(&self, instruction_id: InstructionId) -> String {
+        format!("{}-{}", self.setup.session, instruction_id.0)
     }
 
     fn read(&self, content: &[Content]) -> Said {

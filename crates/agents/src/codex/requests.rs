@@ -10,7 +10,7 @@ mod opening;
 use bytes::Bytes;
 use indexmap::IndexMap;
 use portolan_core::{
-    ports::{Report, Ticket},
+    ports::{InstructionId, Report},
     request::{Answer, Ask},
 };
 use portolan_wire::jsonrpc::{Error, Id};
@@ -22,7 +22,7 @@ use super::{
     translate::{DIALECT, Translate},
     wire::{self, text},
 };
-use crate::driver::Turnout;
+use crate::driver::Output;
 
 /// Codex' own words for decisions.
 const FOR_SESSION: &str = "acceptForSession";
@@ -81,7 +81,7 @@ impl Translate {
         method: &str,
         params: Option<&RawValue>,
         line: &str,
-        out: &mut Turnout,
+        out: &mut Output,
     ) {
         let key = id.key();
         if self.requests.0.contains_key(&key) {
@@ -114,7 +114,7 @@ impl Translate {
     }
 
     /// Codex reports the end of every request. If the request is still open here, Portolan did not end it.
-    pub(super) fn resolved(&mut self, id: &Value, out: &mut Turnout) {
+    pub(super) fn resolved(&mut self, id: &Value, out: &mut Output) {
         let Ok(id) = serde_json::from_value::<Id>(id.clone()) else { return };
         if self.requests.0.shift_remove(&id.key()).is_some() {
             out.report(Report::RequestWithdrawn { key: id.key() });
@@ -123,9 +123,16 @@ impl Translate {
 
     // -------------------------------------------------------------------------------------- answers
 
-    pub(super) fn answer(&mut self, ticket: Ticket, key: &str, ask: &Ask, answer: Answer, out: &mut Turnout) {
+    pub(super) fn answer(
+        &mut self,
+        instruction_id: InstructionId,
+        key: &str,
+        ask: &Ask,
+        answer: Answer,
+        out: &mut Output,
+    ) {
         let Some(Open { id, thread, what }) = self.requests.0.shift_remove(key) else {
-            return out.rejected(ticket, "the agent no longer waits for this");
+            return out.rejected(instruction_id, "the agent no longer waits for this");
         };
         if let Answer::Deny { message: Some(message), interrupt: false, option: None } = &answer
             && matches!(ask, Ask::Permission { .. })
@@ -141,11 +148,11 @@ impl Translate {
             Asked::McpCall | Asked::Elicitation => answering::elicitation_answer(answer),
             Asked::Questions(ids) => answering::questions_answer(answer, &ids),
         };
-        out.write_and_consume(ticket, &DIALECT.result(&id, result));
+        out.write_and_consume(instruction_id, &DIALECT.result(&id, result));
     }
 
     /// The model gets the reason before the denial, and then continues with both.
-    fn tell_why(&mut self, thread: &str, message: &str, out: &mut Turnout) {
+    fn tell_why(&mut self, thread: &str, message: &str, out: &mut Output) {
         let Some(turn) = self.turns.steerable().map(str::to_owned) else { return };
         if message.is_empty() || !self.threads.is_main(thread) {
             return;

@@ -15,14 +15,14 @@ use super::{
     translate::{Begin, Translate, notice},
     wire::some_text,
 };
-use crate::driver::{Timer, Turnout};
+use crate::driver::{Output, Timer};
 
 /// Runs while Codex has taken a mode and not reported it yet. Timers of requests count from one.
 pub(super) const SAYS_SO: Timer = Timer(u64::MAX);
 
 impl Translate {
     /// The mode to begin in: the requested mode, otherwise the mode that Codex began in, if it asks in that mode.
-    pub(super) fn choose_mode(&mut self, begun: &Value, out: &mut Turnout) {
+    pub(super) fn choose_mode(&mut self, begun: &Value, out: &mut Output) {
         let (policy, sandbox) = (&begun["approvalPolicy"], &begun["sandbox"]);
         let own = modes::named(policy, sandbox, &Value::Null);
         if self.setup.mode.is_none() {
@@ -42,7 +42,7 @@ impl Translate {
     }
 
     /// Without the chosen mode nothing begins: in another mode Codex might act without asking.
-    pub(super) fn set_first_mode(&mut self, out: &mut Turnout) {
+    pub(super) fn set_first_mode(&mut self, out: &mut Output) {
         let Some(wanted) = self.setup.mode.clone() else { return self.become_ready(out) };
         let holds = self.threads.mode.is_some();
         // A resumed thread may still be planning, which it does not report when it begins.
@@ -61,7 +61,7 @@ impl Translate {
     }
 
     /// Codex took the mode. It reports the new mode separately, if anything has changed.
-    pub(super) fn mode_taken(&mut self, out: &mut Turnout) {
+    pub(super) fn mode_taken(&mut self, out: &mut Output) {
         if self.is_ready {
             return;
         }
@@ -71,7 +71,7 @@ impl Translate {
         out.set_timer(SAYS_SO, self.setup.patience);
     }
 
-    pub(super) fn mode_not_said(&mut self, out: &mut Turnout) {
+    pub(super) fn mode_not_said(&mut self, out: &mut Output) {
         if !self.is_ready {
             let within = self.setup.patience.as_secs_f32();
             let other = self.threads.other_mode.take();
@@ -81,7 +81,7 @@ impl Translate {
         }
     }
 
-    pub(super) fn mode_not_taken(&mut self, error: &str, out: &mut Turnout) {
+    pub(super) fn mode_not_taken(&mut self, error: &str, out: &mut Output) {
         let wanted = self.setup.mode.clone().unwrap_or_default();
         let error = ErrorInfo {
             kind: ErrorKind::InvalidRequest,
@@ -93,7 +93,7 @@ impl Translate {
         out.give_up(why);
     }
 
-    pub(super) fn settings_updated(&mut self, settings: &Value, out: &mut Turnout) {
+    pub(super) fn settings_updated(&mut self, settings: &Value, out: &mut Output) {
         let model = some_text(settings, "model").filter(|model| self.threads.model.as_ref() != Some(model));
         let mode = modes::named(
             &settings["approvalPolicy"],

@@ -17,7 +17,7 @@ use super::{
     translate::{Begin, DIALECT, Translate},
     wire::{self, Told, some_text, text},
 };
-use crate::driver::Turnout;
+use crate::driver::Output;
 
 /// Threads of one process. A further subagent is shown without its parent.
 const MAX_THREADS: usize = 1024;
@@ -215,7 +215,7 @@ impl Threads {
 }
 
 impl Translate {
-    pub(super) fn initialized(&mut self, result: &Value, out: &mut Turnout) {
+    pub(super) fn initialized(&mut self, result: &Value, out: &mut Output) {
         out.write(&DIALECT.notification("initialized", None));
         // `portolan/0.166.0 (…)`: the version is reported nowhere else.
         let agent = text(result, "userAgent");
@@ -233,14 +233,14 @@ impl Translate {
         }
     }
 
-    pub(super) fn source_told(&mut self, result: &Value, out: &mut Turnout) {
+    pub(super) fn source_told(&mut self, result: &Value, out: &mut Output) {
         if let Some(model) = some_text(&result["thread"], "model") {
             self.setup.thread["model"] = json!(model);
         }
         self.begin(out);
     }
 
-    pub(super) fn begin(&mut self, out: &mut Turnout) {
+    pub(super) fn begin(&mut self, out: &mut Output) {
         let mut params = self.setup.thread.clone();
         let method = match &self.setup.begin {
             Begin::Start => "thread/start",
@@ -261,7 +261,7 @@ impl Translate {
         self.ask(None, What::Begin, method, Some(params), out);
     }
 
-    pub(super) fn not_begun(&mut self, error: &str, out: &mut Turnout) {
+    pub(super) fn not_begun(&mut self, error: &str, out: &mut Output) {
         match self.setup.begin.clone() {
             Begin::Resume { own: true, .. } if error.contains("no rollout found") => {
                 // Codex had written nothing of the conversation to disk.
@@ -291,7 +291,7 @@ impl Translate {
         }
     }
 
-    pub(super) fn begun(&mut self, result: &Value, out: &mut Turnout) {
+    pub(super) fn begun(&mut self, result: &Value, out: &mut Output) {
         let Some(thread) = some_text(&result["thread"], "id") else {
             return out.give_up("Codex began a thread without an id");
         };
@@ -315,7 +315,7 @@ impl Translate {
         self.set_first_mode(out);
     }
 
-    pub(super) fn become_ready(&mut self, out: &mut Turnout) {
+    pub(super) fn become_ready(&mut self, out: &mut Output) {
         if !self.is_ready {
             self.is_ready = true;
             out.ready();
@@ -324,7 +324,7 @@ impl Translate {
 
     // ------------------------------------------------------------------------- models and skills
 
-    pub(super) fn take_models(&mut self, result: &Value, out: &mut Turnout) {
+    pub(super) fn take_models(&mut self, result: &Value, out: &mut Output) {
         let Some(listed) = result["data"].as_array() else { return };
         let model = |model: &Value| {
             let efforts: Vec<_> = model["supportedReasoningEfforts"]
@@ -346,7 +346,7 @@ impl Translate {
         out.event(Event::AgentInfo { info: Box::new(info) });
     }
 
-    pub(super) fn take_skills(&mut self, result: &Value, out: &mut Turnout) {
+    pub(super) fn take_skills(&mut self, result: &Value, out: &mut Output) {
         let own = [
             ("compact", "Make the context smaller.", None),
             ("review", "Review changes: the uncommitted ones, or those you name.", Some("[what to review]")),
@@ -377,7 +377,7 @@ impl Translate {
         out.event(Event::AgentInfo { info: Box::new(info) });
     }
 
-    pub(super) fn take_account(result: &Value, out: &mut Turnout) {
+    pub(super) fn take_account(result: &Value, out: &mut Output) {
         if let Some(account) = account::holder(&result["account"]) {
             let info = AgentInfo { account: Some(account), ..AgentInfo::default() };
             out.event(Event::AgentInfo { info: Box::new(info) });
@@ -387,7 +387,7 @@ impl Translate {
         }
     }
 
-    pub(super) fn logged_in(&mut self, told: &Told, out: &mut Turnout) {
+    pub(super) fn logged_in(&mut self, told: &Told, out: &mut Output) {
         let error = (told.success == Some(false))
             .then(|| told.error.as_str().unwrap_or("the login failed").to_owned());
         out.event(Event::AuthStatus { authenticating: false, output: vec![], error });
@@ -396,7 +396,7 @@ impl Translate {
 
     // --------------------------------------------------------------------------------- MCP servers
 
-    pub(super) fn server_started(&mut self, told: &Told, out: &mut Turnout) {
+    pub(super) fn server_started(&mut self, told: &Told, out: &mut Output) {
         let Some(name) = told.name.clone().filter(|_| self.threads.is_main(&told.thread_id)) else { return };
         let status = match told.status.as_str() {
             Some("ready") => "connected",
@@ -417,7 +417,7 @@ impl Translate {
         Some(self.servers.entry(name.clone()).or_insert_with(|| McpServer { name, ..McpServer::default() }))
     }
 
-    pub(super) fn take_servers(&mut self, result: &Value, out: &mut Turnout) {
+    pub(super) fn take_servers(&mut self, result: &Value, out: &mut Output) {
         for told in result["data"].as_array().map(Vec::as_slice).unwrap_or_default() {
             let Some(name) = some_text(told, "name") else { continue };
             let Some(server) = self.server(name) else { break };

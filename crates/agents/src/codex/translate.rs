@@ -27,7 +27,7 @@ use super::{
     wire::{self, Told},
 };
 use crate::{
-    driver::{self, Timer, Translator, Turnout},
+    driver::{self, Output, Timer, Translator},
     prices::Prices,
 };
 
@@ -107,7 +107,7 @@ impl Translate {
         }
     }
 
-    fn told(&mut self, method: &str, params: Option<&RawValue>, line: &str, out: &mut Turnout) {
+    fn told(&mut self, method: &str, params: Option<&RawValue>, line: &str, out: &mut Output) {
         if IGNORED.contains(&method) {
             return;
         }
@@ -186,18 +186,18 @@ pub(super) const IGNORED: &[&str] = &[
     "turn/diff/updated",
 ];
 
-pub(super) fn notice(level: Level, text: Option<String>, out: &mut Turnout) {
+pub(super) fn notice(level: Level, text: Option<String>, out: &mut Output) {
     if let Some(text) = text.filter(|text| !text.is_empty()) {
         out.event(Event::Notice { level, text });
     }
 }
 
 impl Translator for Translate {
-    fn start(&mut self, out: &mut Turnout) {
+    fn start(&mut self, out: &mut Output) {
         self.initialize(out);
     }
 
-    fn line(&mut self, line: &str, out: &mut Turnout) {
+    fn line(&mut self, line: &str, out: &mut Output) {
         match jsonrpc::read(line) {
             Ok(Message::Notification { method, params }) => self.told(&method, params, line, out),
             Ok(Message::Request { id, method, params }) => self.asked(id, &method, params, line, out),
@@ -206,22 +206,27 @@ impl Translator for Translate {
         }
     }
 
-    fn instruct(&mut self, Instruction { ticket, order }: Instruction, out: &mut Turnout) {
+    fn instruct(&mut self, Instruction { instruction_id, order }: Instruction, out: &mut Output) {
         self.end_held_turns(out);
         match order {
-            Order::Prompt { content } => self.prompt(ticket, &content, out),
-            Order::Steer { content } => self.steer(ticket, content, out),
-            Order::Answer { key, ask, answer } => self.answer(ticket, &key, &ask, answer, out),
-            order => self.instruct_call(ticket, order, out),
+            Order::Prompt { content } => self.prompt(instruction_id, &content, out),
+            Order::Steer { content } => self.steer(instruction_id, content, out),
+            Order::Answer { key, ask, answer } => self.answer(instruction_id, &key, &ask, answer, out),
+            order => self.instruct_call(instruction_id, order, out),
         }
     }
 
-    fn undelivered(&mut self, ticket: portolan_core::ports::Ticket, why: &str, out: &mut Turnout) {
-        self.calls.forget(ticket, out);
-        out.rejected(ticket, why);
+    fn undelivered(
+        &mut self,
+        instruction_id: portolan_core::ports::InstructionId,
+        why: &str,
+        out: &mut Output,
+    ) {
+        self.calls.forget(instruction_id, out);
+        out.rejected(instruction_id, why);
     }
 
-    fn timeout(&mut self, timer: Timer, out: &mut Turnout) {
+    fn timeout(&mut self, timer: Timer, out: &mut Output) {
         match timer {
             LATE => self.end_held_turns(out),
             SAYS_SO => self.mode_not_said(out),
@@ -229,7 +234,7 @@ impl Translator for Translate {
         }
     }
 
-    fn farewell(&mut self, out: &mut Turnout) {
+    fn farewell(&mut self, out: &mut Output) {
         self.end_held_turns(out);
         if self.turns.running() {
             self.interrupt(None, out);

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use portolan_core::{
     Event,
     event::{Content, PlanStep, ToolOutcome, TurnOrigin, TurnOutcome, TurnResult},
-    ports::{Report, Ticket},
+    ports::{InstructionId, Report},
     usage::{ByModel, TokenUsage},
 };
 use serde_json::{Value, json};
@@ -21,7 +21,7 @@ use super::{
     translate::Translate,
     wire::{Told, Turn as Wire, TurnError, text},
 };
-use crate::driver::Turnout;
+use crate::driver::Output;
 
 /// Interrupts that may wait for a turn to begin: one is enough, the others only wait for its result.
 const MAX_INTERRUPTS: usize = 64;
@@ -36,9 +36,9 @@ pub(super) struct Turns {
     /// The last ended turn: an answer about it may come late.
     last: Option<String>,
     /// Interrupts that cannot be sent yet; not every sender waits for a result.
-    interrupts: Vec<Option<Ticket>>,
+    interrupts: Vec<Option<InstructionId>>,
     /// Prompts that are to enter a turn, and cannot yet.
-    steering: Vec<(Ticket, Vec<Content>)>,
+    steering: Vec<(InstructionId, Vec<Content>)>,
     /// The running turn was started to make the context smaller.
     compacts: bool,
     /// Ends that wait for commands.
@@ -83,16 +83,16 @@ impl Translate {
     /// Codex has accepted a request that begins a turn.
     pub(super) fn turn_accepted(
         &mut self,
-        ticket: Option<Ticket>,
+        instruction_id: Option<InstructionId>,
         turning: Turning,
         result: &Value,
-        out: &mut Turnout,
+        out: &mut Output,
     ) {
         let id = Some(text(&result["turn"], "id")).filter(|id| !id.is_empty());
         let over = id.is_some() && id == self.turns.last;
         if over {
-            if let Some(ticket) = ticket {
-                out.consumed(ticket, None);
+            if let Some(instruction_id) = instruction_id {
+                out.consumed(instruction_id, None);
             }
             return self.send_steering(out);
         }
@@ -105,8 +105,8 @@ impl Translate {
         }
         // After the turn that it begins: if the prompt were consumed without a turn, the session would send the next
         // prompt.
-        if let Some(ticket) = ticket {
-            out.consumed(ticket, None);
+        if let Some(instruction_id) = instruction_id {
+            out.consumed(instruction_id, None);
         }
         if !self.turns.interrupts.is_empty() {
             self.send_interrupts(out);
@@ -115,24 +115,24 @@ impl Translate {
 
     pub(super) fn turn_refused(
         &mut self,
-        ticket: Option<Ticket>,
+        instruction_id: Option<InstructionId>,
         turning: Turning,
         error: &str,
-        out: &mut Turnout,
+        out: &mut Output,
     ) {
-        if let Some(ticket) = ticket {
-            out.rejected(ticket, format!("Codex refused to {}: {error}", turning.words()));
+        if let Some(instruction_id) = instruction_id {
+            out.rejected(instruction_id, format!("Codex refused to {}: {error}", turning.words()));
         }
         self.turn_in_doubt(out);
     }
 
     /// It is not known whether a requested turn will begin. If it begins, Codex reports it.
-    pub(super) fn turn_in_doubt(&mut self, out: &mut Turnout) {
+    pub(super) fn turn_in_doubt(&mut self, out: &mut Output) {
         self.let_interrupts_go(out);
         self.send_steering(out);
     }
 
-    pub(super) fn turn_started(&mut self, told: &Told, out: &mut Turnout) {
+    pub(super) fn turn_started(&mut self, told: &Told, out: &mut Output) {
         if !self.threads.is_main(&told.thread_id) {
             return self.subagent_begins(&told.thread_id, None, out);
         }
@@ -149,7 +149,7 @@ impl Translate {
         self.send_steering(out);
     }
 
-    pub(super) fn turn_ends(&mut self, thread: &str, turn: Wire, line: &str, out: &mut Turnout) {
+    pub(super) fn turn_ends(&mut self, thread: &str, turn: Wire, line: &str, out: &mut Output) {
         if !self.threads.is_main(thread) {
             return self.subagent_ends(thread, &turn, out);
         }
@@ -194,7 +194,7 @@ impl Translate {
     // -------------------------------------------------------------------------------------- subagents
 
     /// With its first prompt, if the subagent has waited for it to be identified.
-    pub(super) fn subagent_begins(&mut self, thread: &str, first_words: Option<&str>, out: &mut Turnout) {
+    pub(super) fn subagent_begins(&mut self, thread: &str, first_words: Option<&str>, out: &mut Output) {
         if !self.threads.is_named(thread, first_words) {
             return;
         }
@@ -214,7 +214,7 @@ impl Translate {
         });
     }
 
-    fn subagent_ends(&mut self, thread: &str, turn: &Wire, out: &mut Turnout) {
+    fn subagent_ends(&mut self, thread: &str, turn: &Wire, out: &mut Output) {
         let outcome = match turn.status.as_str() {
             "completed" => ToolOutcome::Done,
             "interrupted" => ToolOutcome::Interrupted,
@@ -232,7 +232,7 @@ impl Translate {
 
     // --------------------------------------------------------------------------------- usage and failures
 
-    pub(super) fn used(&mut self, told: &Told, out: &mut Turnout) {
+    pub(super) fn used(&mut self, told: &Told, out: &mut Output) {
         let whose = self.whose(told);
         // Resuming a thread reports the usage of its last turn once more.
         let Some(turn) = &mut self.turns.current else { return };
@@ -255,7 +255,7 @@ impl Translate {
         out.event(Event::Usage { usage, model, parent: whose.parent(), context_window });
     }
 
-    pub(super) fn failed(&mut self, told: &Told, out: &mut Turnout) {
+    pub(super) fn failed(&mut self, told: &Told, out: &mut Output) {
         let error: TurnError = serde_json::from_value(told.error.clone()).unwrap_or_default();
         if told.will_retry {
             // `Reconnecting... 2/5`
@@ -271,7 +271,7 @@ impl Translate {
         }
     }
 
-    pub(super) fn plan_updated(&mut self, told: Told, out: &mut Turnout) {
+    pub(super) fn plan_updated(&mut self, told: Told, out: &mut Output) {
         let parent = self.whose(&told).parent();
         let status = |word: String| if word == "inProgress" { "in_progress".into() } else { word };
         let steps = told
@@ -284,59 +284,66 @@ impl Translate {
 
     // -------------------------------------------------------------------------------------- interrupts
 
-    pub(super) fn interrupt(&mut self, ticket: Option<Ticket>, out: &mut Turnout) {
+    pub(super) fn interrupt(&mut self, instruction_id: Option<InstructionId>, out: &mut Output) {
         match &self.turns.current {
             Some(turn) => {
                 // Before Codex has reported that the turn runs, it refuses the turn's id and takes no other.
                 let id = turn.id.clone().filter(|_| turn.runs).unwrap_or_default();
                 let params = self.of_thread(json!({ "turnId": id }));
-                self.ask(ticket, What::Interrupt, "turn/interrupt", Some(params), out);
+                self.ask(instruction_id, What::Interrupt, "turn/interrupt", Some(params), out);
             }
             None if self.calls.is_beginning_a_turn() && self.turns.interrupts.len() < MAX_INTERRUPTS => {
-                self.turns.interrupts.push(ticket);
+                self.turns.interrupts.push(instruction_id);
             }
             None => {
-                if let Some(ticket) = ticket {
-                    out.consumed(ticket, None);
+                if let Some(instruction_id) = instruction_id {
+                    out.consumed(instruction_id, None);
                 }
             }
         }
     }
 
-    pub(super) fn not_interrupted(&mut self, ticket: Option<Ticket>, error: &str, out: &mut Turnout) {
-        match (&self.turns.current, ticket) {
-            (Some(turn), ticket) if !turn.runs && self.turns.interrupts.len() < MAX_INTERRUPTS => {
-                self.turns.interrupts.push(ticket);
+    pub(super) fn not_interrupted(
+        &mut self,
+        instruction_id: Option<InstructionId>,
+        error: &str,
+        out: &mut Output,
+    ) {
+        match (&self.turns.current, instruction_id) {
+            (Some(turn), instruction_id) if !turn.runs && self.turns.interrupts.len() < MAX_INTERRUPTS => {
+                self.turns.interrupts.push(instruction_id);
             }
-            (Some(_), Some(ticket)) if !error.contains("no active turn") => out.rejected(ticket, error),
+            (Some(_), Some(instruction_id)) if !error.contains("no active turn") => {
+                out.rejected(instruction_id, error)
+            }
             // There is nothing left to stop.
-            (_, Some(ticket)) => out.consumed(ticket, None),
+            (_, Some(instruction_id)) => out.consumed(instruction_id, None),
             (_, None) => {}
         }
     }
 
-    fn send_interrupts(&mut self, out: &mut Turnout) {
-        for ticket in std::mem::take(&mut self.turns.interrupts) {
-            self.interrupt(ticket, out);
+    fn send_interrupts(&mut self, out: &mut Output) {
+        for instruction_id in std::mem::take(&mut self.turns.interrupts) {
+            self.interrupt(instruction_id, out);
         }
     }
 
     // ---------------------------------------------------------------------------------------- steering
 
     /// A prompt for the running turn. Codex' own commands are turns themselves: they wait for the end.
-    pub(super) fn steer(&mut self, ticket: Ticket, content: Vec<Content>, out: &mut Turnout) {
+    pub(super) fn steer(&mut self, instruction_id: InstructionId, content: Vec<Content>, out: &mut Output) {
         match (self.turns.steerable().map(str::to_owned), self.input(&content)) {
             (Some(turn), Some(input)) => {
-                let name = self.name_of(ticket);
+                let name = self.name_of(instruction_id);
                 let params = self.of_thread(
                     json!({ "input": input, "expectedTurnId": turn, "clientUserMessageId": name }),
                 );
-                self.ask(Some(ticket), What::Steer(content), "turn/steer", Some(params), out);
+                self.ask(Some(instruction_id), What::Steer(content), "turn/steer", Some(params), out);
             }
             _ if self.turns.running() || self.calls.is_beginning_a_turn() => {
-                self.wait_to_steer(ticket, content, out);
+                self.wait_to_steer(instruction_id, content, out);
             }
-            _ => self.prompt(ticket, &content, out),
+            _ => self.prompt(instruction_id, &content, out),
         }
     }
 
@@ -344,48 +351,51 @@ impl Translate {
     /// for the next turn: it enters that turn, or begins it.
     pub(super) fn not_steered(
         &mut self,
-        ticket: Option<Ticket>,
+        instruction_id: Option<InstructionId>,
         content: Vec<Content>,
         error: &str,
-        out: &mut Turnout,
+        out: &mut Output,
     ) {
-        let Some(ticket) = ticket else { return };
+        let Some(instruction_id) = instruction_id else { return };
         let is_untaken = ["no active turn", "expected active turn", "cannot steer"];
         if !is_untaken.iter().any(|words| error.contains(words)) {
-            return out.rejected(ticket, format!("Codex refused to take the prompt into the turn: {error}"));
+            return out.rejected(
+                instruction_id,
+                format!("Codex refused to take the prompt into the turn: {error}"),
+            );
         }
         if self.turns.running() || self.calls.is_beginning_a_turn() {
-            self.wait_to_steer(ticket, content, out);
+            self.wait_to_steer(instruction_id, content, out);
         } else {
-            self.prompt(ticket, &content, out);
+            self.prompt(instruction_id, &content, out);
         }
     }
 
-    fn wait_to_steer(&mut self, ticket: Ticket, content: Vec<Content>, out: &mut Turnout) {
+    fn wait_to_steer(&mut self, instruction_id: InstructionId, content: Vec<Content>, out: &mut Output) {
         if self.turns.steering.len() < MAX_STEERING {
-            self.turns.steering.push((ticket, content));
+            self.turns.steering.push((instruction_id, content));
         } else {
-            out.rejected(ticket, "too many prompts wait to enter a turn");
+            out.rejected(instruction_id, "too many prompts wait to enter a turn");
         }
     }
 
     /// A turn has begun or ended: sends waiting prompts, if possible.
-    fn send_steering(&mut self, out: &mut Turnout) {
-        for (ticket, content) in std::mem::take(&mut self.turns.steering) {
-            self.steer(ticket, content, out);
+    fn send_steering(&mut self, out: &mut Output) {
+        for (instruction_id, content) in std::mem::take(&mut self.turns.steering) {
+            self.steer(instruction_id, content, out);
         }
     }
 
     /// Interrupts of a turn that may still begin.
-    pub(super) fn interrupts_in_doubt(&mut self, reason: &str, out: &mut Turnout) {
-        for ticket in std::mem::take(&mut self.turns.interrupts).into_iter().flatten() {
-            out.report(Report::Uncertain { ticket, reason: reason.to_owned() });
+    pub(super) fn interrupts_in_doubt(&mut self, reason: &str, out: &mut Output) {
+        for instruction_id in std::mem::take(&mut self.turns.interrupts).into_iter().flatten() {
+            out.report(Report::Uncertain { instruction_id, reason: reason.to_owned() });
         }
     }
 
-    fn let_interrupts_go(&mut self, out: &mut Turnout) {
-        for ticket in std::mem::take(&mut self.turns.interrupts).into_iter().flatten() {
-            out.consumed(ticket, None);
+    fn let_interrupts_go(&mut self, out: &mut Output) {
+        for instruction_id in std::mem::take(&mut self.turns.interrupts).into_iter().flatten() {
+            out.consumed(instruction_id, None);
         }
     }
 }

@@ -6,7 +6,7 @@
 use std::{fmt::Write as _, fs, path::PathBuf, time::Duration};
 
 use portolan_core::{
-    ports::{Instruction, Order, Report, Ticket},
+    ports::{Instruction, InstructionId, Order, Report},
     request::Ask,
 };
 use portolan_wire::ndjson::{Line, Splitter};
@@ -17,7 +17,7 @@ use super::{
     translate::Translate,
     wire::{Hello, ToAgent},
 };
-use crate::driver::{Translator as _, Turnout};
+use crate::driver::{Output, Translator as _};
 
 fn folder() -> PathBuf {
     PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/src/demo/transcripts"))
@@ -42,7 +42,9 @@ fn instruction(message: &ToAgent) -> Option<Instruction> {
         ToAgent::SetMode { id, mode } => (id, Order::SetMode(mode)),
         ToAgent::SetThinking { id, tokens } => (id, Order::SetThinking(tokens)),
         ToAgent::SetEnvironment { id, variables } => (id, Order::SetEnvironment(variables)),
-        ToAgent::Rewind { id, prompt, dry_run } => (id, Order::Rewind { prompt: Ticket(prompt), dry_run }),
+        ToAgent::Rewind { id, prompt, dry_run } => {
+            (id, Order::Rewind { prompt: InstructionId(prompt), dry_run })
+        }
         ToAgent::McpStatus { id } => (id, Order::McpStatus),
         ToAgent::McpReconnect { id, server } => (id, Order::McpReconnect(server)),
         ToAgent::McpToggle { id, server, enabled } => (id, Order::McpToggle { server, enabled }),
@@ -52,7 +54,7 @@ fn instruction(message: &ToAgent) -> Option<Instruction> {
         ToAgent::StopTask { id, task } => (id, Order::StopTask(task)),
         ToAgent::Native { id, body } => (id, Order::Native(body)),
     };
-    Some(Instruction { ticket: Ticket(id), order })
+    Some(Instruction { instruction_id: InstructionId(id), order })
 }
 
 fn translator(transcript: &str) -> Translate {
@@ -69,7 +71,7 @@ fn play(transcript: &str) -> Vec<Report> {
     let mut translate = translator(transcript);
     let mut reports = vec![];
     for line in transcript.lines() {
-        let mut out = Turnout::default();
+        let mut out = Output::default();
         if let Some(written) = line.strip_prefix("> ") {
             match instruction(&serde_json::from_str(written).unwrap()) {
                 Some(instruction) => translate.instruct(instruction, &mut out),
@@ -115,7 +117,7 @@ proptest! {
         let said: Vec<&str> = transcript.lines().filter_map(|line| line.strip_prefix("< ")).collect();
         let bytes = said.join("\n").into_bytes();
         let reports = |pieces: &mut dyn Iterator<Item = &[u8]>| {
-            let (mut translate, mut splitter, mut out) = (translator(&transcript), Splitter::default(), Turnout::default());
+            let (mut translate, mut splitter, mut out) = (translator(&transcript), Splitter::default(), Output::default());
             for piece in pieces {
                 splitter.push(piece);
                 while let Some(Line::Text(line)) = splitter.next_line() {
@@ -138,7 +140,7 @@ proptest! {
 
     #[test]
     fn any_line_is_taken(line in ".{0,80}") {
-        let mut out = Turnout::default();
+        let mut out = Output::default();
         translator(&transcript("strange")).line(&line, &mut out);
         prop_assert_eq!(out.reports.len(), 1, "whatever it is, it is kept");
     }

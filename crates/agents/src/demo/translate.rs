@@ -6,14 +6,14 @@ use bytes::Bytes;
 use portolan_core::{
     Event,
     event::TurnOrigin,
-    ports::{Instruction, Order, Report, Ticket},
+    ports::{Instruction, InstructionId, Order, Report},
 };
 
 use super::{
     KIND,
     wire::{FromAgent, Hello, ToAgent, name_of},
 };
-use crate::driver::{Timer, Translator, Turnout};
+use crate::driver::{Output, Timer, Translator};
 
 /// The state of one conversation with the demo agent.
 #[derive(Debug)]
@@ -22,7 +22,7 @@ pub(super) struct Translate {
     /// How long an instruction may stay unanswered.
     patience: Duration,
     /// Instructions that are not settled yet, and whether a timer watches them.
-    unsettled: BTreeMap<Ticket, Watched>,
+    unsettled: BTreeMap<InstructionId, Watched>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,16 +38,16 @@ impl Translate {
     }
 
     /// Takes an answered instruction off the list; `None` if it was not on the list.
-    fn settle(&mut self, id: u64, out: &mut Turnout) -> Option<Ticket> {
-        let ticket = Ticket(id);
-        let watched = self.unsettled.remove(&ticket)?;
+    fn settle(&mut self, id: u64, out: &mut Output) -> Option<InstructionId> {
+        let instruction_id = InstructionId(id);
+        let watched = self.unsettled.remove(&instruction_id)?;
         if watched == Watched::Yes {
             out.clear_timer(Timer(id));
         }
-        Some(ticket)
+        Some(instruction_id)
     }
 
-    fn message(&mut self, message: FromAgent, line: &str, out: &mut Turnout) {
+    fn message(&mut self, message: FromAgent, line: &str, out: &mut Output) {
         let raw = || Some(Bytes::copy_from_slice(line.as_bytes()));
         match message {
             FromAgent::More { item, text } => out.event(Event::Delta { item, text }),
@@ -70,11 +70,11 @@ impl Translate {
                 out.ready();
             }
             FromAgent::Ack { id, result } => match self.settle(id, out) {
-                Some(ticket) => out.consumed(ticket, result),
+                Some(instruction_id) => out.consumed(instruction_id, result),
                 None => out.unknown(KIND, "ack of nothing", line),
             },
             FromAgent::Nack { id, error } => match self.settle(id, out) {
-                Some(ticket) => out.rejected(ticket, error),
+                Some(instruction_id) => out.rejected(instruction_id, error),
                 None => out.unknown(KIND, "nack of nothing", line),
             },
             FromAgent::Turn { origin } => {
@@ -115,11 +115,11 @@ impl Translate {
 }
 
 impl Translator for Translate {
-    fn start(&mut self, out: &mut Turnout) {
+    fn start(&mut self, out: &mut Output) {
         out.write(&ToAgent::Hello(Box::new(self.hello.clone())));
     }
 
-    fn line(&mut self, line: &str, out: &mut Turnout) {
+    fn line(&mut self, line: &str, out: &mut Output) {
         match serde_json::from_str::<FromAgent>(line) {
             Ok(message) => self.message(message, line, out),
             Err(error) => match name_of(line) {
@@ -129,9 +129,9 @@ impl Translator for Translate {
         }
     }
 
-    fn instruct(&mut self, instruction: Instruction, out: &mut Turnout) {
-        let Instruction { ticket, order } = instruction;
-        let id = ticket.0;
+    fn instruct(&mut self, instruction: Instruction, out: &mut Output) {
+        let Instruction { instruction_id, order } = instruction;
+        let id = instruction_id.0;
         let mut watched = Watched::Yes;
         let message = match order {
             Order::Prompt { content } => {
@@ -158,30 +158,30 @@ impl Translator for Translate {
             Order::StopTask(task) => ToAgent::StopTask { id, task },
             Order::Native(body) => ToAgent::Native { id, body },
         };
-        self.unsettled.insert(ticket, watched);
+        self.unsettled.insert(instruction_id, watched);
         if watched == Watched::Yes {
             out.set_timer(Timer(id), self.patience);
         }
-        out.write_for(ticket, &message);
+        out.write_for(instruction_id, &message);
     }
 
-    fn undelivered(&mut self, ticket: Ticket, why: &str, out: &mut Turnout) {
-        if let Some(ticket) = self.settle(ticket.0, out) {
-            out.rejected(ticket, why);
+    fn undelivered(&mut self, instruction_id: InstructionId, why: &str, out: &mut Output) {
+        if let Some(instruction_id) = self.settle(instruction_id.0, out) {
+            out.rejected(instruction_id, why);
         }
     }
 
-    fn timeout(&mut self, timer: Timer, out: &mut Turnout) {
-        let ticket = Ticket(timer.0);
-        if self.unsettled.remove(&ticket).is_some() {
+    fn timeout(&mut self, timer: Timer, out: &mut Output) {
+        let instruction_id = InstructionId(timer.0);
+        if self.unsettled.remove(&instruction_id).is_some() {
             out.rejected(
-                ticket,
+                instruction_id,
                 format!("the demo agent did not answer within {} s", self.patience.as_secs_f32()),
             );
         }
     }
 
-    fn farewell(&mut self, out: &mut Turnout) {
+    fn farewell(&mut self, out: &mut Output) {
         out.write(&ToAgent::Bye {});
     }
 }

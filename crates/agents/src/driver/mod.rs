@@ -7,9 +7,9 @@
 
 pub(crate) mod asking;
 mod ending;
-mod errands;
 mod outgoing;
 mod run;
+mod tasks;
 #[cfg(test)]
 mod tests;
 mod timers;
@@ -21,7 +21,7 @@ use portolan_core::{
     Capabilities, Event, SessionId,
     capabilities::NativeProtocol,
     event::{Exit, ExitReason, Level},
-    ports::{AgentLink, INSTRUCTIONS, Instruction, Launch, REPORTS, Report, Ticket},
+    ports::{AgentLink, INSTRUCTIONS, Instruction, InstructionId, Launch, REPORTS, Report},
 };
 use portolan_wire::ndjson;
 use serde::Serialize;
@@ -30,7 +30,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
-pub use self::errands::{Desk, Done, Errand, MAX_ERRANDS};
+pub use self::tasks::{Desk, Done, DriverTask, MAX_TASKS};
 use crate::{
     Supervision,
     child::{Child, Program},
@@ -47,54 +47,54 @@ pub(crate) fn client() -> Value {
     json!({ "name": "portolan", "title": "Portolan", "version": env!("CARGO_PKG_VERSION") })
 }
 
-/// One agent's protocol, as a pure state machine: the same calls give the same turnout.
+/// One agent's protocol, as a pure state machine: the same calls give the same output.
 pub trait Translator: Send {
-    /// The child runs: returns the first message. If no message is needed, it may be [`Turnout::ready`] now.
-    fn start(&mut self, out: &mut Turnout);
+    /// The child runs: returns the first message. If no message is needed, it may be [`Output::ready`] now.
+    fn start(&mut self, out: &mut Output);
 
     /// The agent sent this. Passes it to the method for its form.
-    fn hear(&mut self, said: Inbound<'_>, out: &mut Turnout) {
+    fn hear(&mut self, said: Inbound<'_>, out: &mut Output) {
         match said {
             Inbound::Line(line) => self.line(line, out),
         }
     }
 
-    /// The agent wrote this line. This must not fail for any line: an unreadable line goes to [`Turnout::unreadable`],
-    /// an unknown message to [`Turnout::unknown`].
-    fn line(&mut self, line: &str, out: &mut Turnout);
+    /// The agent wrote this line. This must not fail for any line: an unreadable line goes to [`Output::unreadable`],
+    /// an unknown message to [`Output::unknown`].
+    fn line(&mut self, line: &str, out: &mut Output);
 
-    /// An instruction of the session. Settle each with [`Turnout::consumed`] or [`Turnout::rejected`], now or after the
-    /// agent's own answer. For [`Turnout::write_for`], the driver reports that it is written.
-    fn instruct(&mut self, instruction: Instruction, out: &mut Turnout);
+    /// An instruction of the session. Settle each with [`Output::consumed`] or [`Output::rejected`], now or after the
+    /// agent's own answer. For [`Output::write_for`], the driver reports that it is written.
+    fn instruct(&mut self, instruction: Instruction, out: &mut Output);
 
     /// The message for this instruction did not reach the agent.
-    fn undelivered(&mut self, ticket: Ticket, why: &str, out: &mut Turnout) {
-        out.rejected(ticket, why);
+    fn undelivered(&mut self, instruction_id: InstructionId, why: &str, out: &mut Output) {
+        out.rejected(instruction_id, why);
     }
 
-    /// A timer that was set with [`Turnout::set_timer`] ran out.
-    fn timeout(&mut self, timer: Timer, out: &mut Turnout) {
+    /// A timer that was set with [`Output::set_timer`] ran out.
+    fn timeout(&mut self, timer: Timer, out: &mut Output) {
         let _ = (timer, out);
     }
 
-    /// An errand of [`Turnout::errand`] is done.
-    fn errand_done(&mut self, key: &str, done: Done, out: &mut Turnout) {
+    /// A task of [`Output::task`] is done.
+    fn task_done(&mut self, key: &str, done: Done, out: &mut Output) {
         let _ = (key, done, out);
     }
 
     /// The connection to the agent was lost; the agent still runs. Open requests will never be answered.
-    fn link_lost(&mut self, out: &mut Turnout) {
+    fn link_lost(&mut self, out: &mut Output) {
         let _ = out;
     }
 
     /// The connection is back. Messages now go over the new connection.
-    fn link_restored(&mut self, out: &mut Turnout) {
+    fn link_restored(&mut self, out: &mut Output) {
         let _ = out;
     }
 
     /// The agent will be stopped: the last messages to it, such as an interrupt. Its input is closed after
-    /// [`Turnout::close_input`], or when the time of the stop ladder's first step is over.
-    fn farewell(&mut self, out: &mut Turnout) {
+    /// [`Output::close_input`], or when the time of the stop ladder's first step is over.
+    fn farewell(&mut self, out: &mut Output) {
         out.close_input();
     }
 }
@@ -109,7 +109,7 @@ pub struct Write {
     /// The message.
     pub outbound: Outbound,
     /// The instruction that is delivered once it is written.
-    pub ticket: Option<Ticket>,
+    pub instruction_id: Option<InstructionId>,
     /// What else is settled then.
     pub settles: Settles,
 }
@@ -126,7 +126,7 @@ pub enum Settles {
 
 /// The output of a translator.
 #[derive(Debug, Default, PartialEq)]
-pub struct Turnout {
+pub struct Output {
     /// For the session, in order.
     pub reports: Vec<Report>,
     /// For the agent, in order.
@@ -134,7 +134,7 @@ pub struct Turnout {
     /// Timers to set, and timers to clear if there is no time.
     pub timers: Vec<(Timer, Option<Duration>)>,
     /// For the desk, in order.
-    pub errands: Vec<Errand>,
+    pub tasks: Vec<DriverTask>,
     /// The agent's input may be closed once everything is written.
     pub closes_input: bool,
     /// Why the agent cannot be used.
@@ -143,7 +143,7 @@ pub struct Turnout {
     pub unreadable: u64,
 }
 
-impl Turnout {
+impl Output {
     /// Sends a report to the session.
     pub fn report(&mut self, report: Report) {
         self.reports.push(report);
@@ -165,13 +165,13 @@ impl Turnout {
     }
 
     /// The agent has taken an instruction.
-    pub fn consumed(&mut self, ticket: Ticket, result: Option<serde_json::Value>) {
-        self.report(Report::Consumed { ticket, result });
+    pub fn consumed(&mut self, instruction_id: InstructionId, result: Option<serde_json::Value>) {
+        self.report(Report::Consumed { instruction_id, result });
     }
 
     /// The agent refused an instruction.
-    pub fn rejected(&mut self, ticket: Ticket, error: impl Into<String>) {
-        self.report(Report::Rejected { ticket, error: error.into() });
+    pub fn rejected(&mut self, instruction_id: InstructionId, error: impl Into<String>) {
+        self.report(Report::Rejected { instruction_id, error: error.into() });
     }
 
     /// A message of an unknown kind: kept, with its raw text.
@@ -202,32 +202,37 @@ impl Turnout {
     }
 
     /// Writes a message to the agent; once that is done, the instruction is delivered.
-    pub fn write_for(&mut self, ticket: Ticket, message: &impl Serialize) {
-        self.write_line(message, Some(ticket), Settles::Later);
+    pub fn write_for(&mut self, instruction_id: InstructionId, message: &impl Serialize) {
+        self.write_line(message, Some(instruction_id), Settles::Later);
     }
 
     /// Writes a message that the agent does not answer; once that is done, the instruction is consumed.
-    pub fn write_and_consume(&mut self, ticket: Ticket, message: &impl Serialize) {
-        self.write_line(message, Some(ticket), Settles::Now);
+    pub fn write_and_consume(&mut self, instruction_id: InstructionId, message: &impl Serialize) {
+        self.write_line(message, Some(instruction_id), Settles::Now);
     }
 
-    fn write_line(&mut self, message: &impl Serialize, ticket: Option<Ticket>, settles: Settles) {
+    fn write_line(
+        &mut self,
+        message: &impl Serialize,
+        instruction_id: Option<InstructionId>,
+        settles: Settles,
+    ) {
         match serde_json::to_vec(message) {
             Ok(mut bytes) => {
                 bytes.push(b'\n');
-                self.writes.push(Write { outbound: Outbound::Line(bytes), ticket, settles });
+                self.writes.push(Write { outbound: Outbound::Line(bytes), instruction_id, settles });
             }
             // Portolan's own types serialise; if one ever fails, its sender is informed.
-            Err(error) => match ticket {
-                Some(ticket) => self.rejected(ticket, error.to_string()),
+            Err(error) => match instruction_id {
+                Some(instruction_id) => self.rejected(instruction_id, error.to_string()),
                 None => self.fault = Some(error.to_string()),
             },
         }
     }
 
-    /// Runs an errand for the agent, and calls [`Translator::errand_done`] then.
-    pub fn errand(&mut self, errand: Errand) {
-        self.errands.push(errand);
+    /// Runs a task for the agent, and calls [`Translator::task_done`] then.
+    pub fn task(&mut self, task: DriverTask) {
+        self.tasks.push(task);
     }
 
     /// Calls [`Translator::timeout`] after this time.
@@ -269,7 +274,7 @@ pub struct Job {
     pub capabilities: Capabilities,
     /// Its protocol.
     pub translator: Box<dyn Translator>,
-    /// The place where its errands are done.
+    /// The place where its tasks are done.
     pub desk: Option<Box<dyn Desk>>,
 }
 

@@ -8,7 +8,7 @@ use std::{
     task::{Context, Poll},
 };
 
-use portolan_core::ports::{Report, Ticket};
+use portolan_core::ports::{InstructionId, Report};
 use tokio::{
     sync::mpsc::error::TrySendError,
     time::{Duration, Instant},
@@ -30,7 +30,7 @@ const TAKEN_WITHIN: Duration = Duration::from_millis(300);
 /// A message that was written, and that the agent does not answer.
 #[derive(Debug)]
 pub(super) struct Unread {
-    ticket: Ticket,
+    instruction_id: InstructionId,
     /// Its end position in everything that was written.
     upto: u64,
     since: Instant,
@@ -66,9 +66,9 @@ impl Driver {
         self.position += count as u64;
         if let Some(write) = self.writes.pop_front_if(|write| write.outbound.bytes().len() <= self.written) {
             self.written = 0;
-            self.outbox.extend(write.ticket.map(Report::Delivered));
-            if let (Some(ticket), Settles::Now) = (write.ticket, write.settles) {
-                self.unread.push_back(Unread { ticket, upto: self.position, since: Instant::now() });
+            self.outbox.extend(write.instruction_id.map(Report::Delivered));
+            if let (Some(instruction_id), Settles::Now) = (write.instruction_id, write.settles) {
+                self.unread.push_back(Unread { instruction_id, upto: self.position, since: Instant::now() });
             }
         }
     }
@@ -87,8 +87,8 @@ impl Driver {
             Some(read) => first.upto <= read,
             None => now.duration_since(first.since) >= TAKEN_WITHIN,
         };
-        while let Some(Unread { ticket, .. }) = self.unread.pop_front_if(is_read) {
-            self.outbox.push_back(Report::Consumed { ticket, result: None });
+        while let Some(Unread { instruction_id, .. }) = self.unread.pop_front_if(is_read) {
+            self.outbox.push_back(Report::Consumed { instruction_id, result: None });
         }
     }
 
@@ -103,8 +103,8 @@ impl Driver {
     pub(super) fn refuse_unread(&mut self) {
         if self.input.as_ref().and_then(|input| input.unread()).is_some() {
             self.settle_read();
-            for Unread { ticket, .. } in std::mem::take(&mut self.unread) {
-                self.turnout.rejected(ticket, "the agent ended before it read this");
+            for Unread { instruction_id, .. } in std::mem::take(&mut self.unread) {
+                self.output.rejected(instruction_id, "the agent ended before it read this");
             }
         }
     }
@@ -138,8 +138,8 @@ impl Driver {
 
     fn tell_lost(&mut self, reason: &str) {
         tracing::warn!(reason, "connection to the agent lost");
-        for Unread { ticket, .. } in std::mem::take(&mut self.unread) {
-            self.outbox.push_back(Report::Uncertain { ticket, reason: reason.into() });
+        for Unread { instruction_id, .. } in std::mem::take(&mut self.unread) {
+            self.outbox.push_back(Report::Uncertain { instruction_id, reason: reason.into() });
         }
         self.outbox.push_back(Report::LinkLost { reason: reason.into() });
         self.consult(|translator, out| translator.link_lost(out));
@@ -147,8 +147,10 @@ impl Driver {
 
     pub(super) fn refuse_writes(&mut self, why: &str) {
         (self.written, self.unwritten) = (0, 0);
-        for ticket in std::mem::take(&mut self.writes).into_iter().filter_map(|write| write.ticket) {
-            self.consult(|translator, out| translator.undelivered(ticket, why, out));
+        for instruction_id in
+            std::mem::take(&mut self.writes).into_iter().filter_map(|write| write.instruction_id)
+        {
+            self.consult(|translator, out| translator.undelivered(instruction_id, why, out));
         }
     }
 

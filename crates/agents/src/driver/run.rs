@@ -20,10 +20,10 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    Desk, Translator, Turnout, UNREADABLE_KEPT, Write,
+    Desk, Output, Translator, UNREADABLE_KEPT, Write,
     ending::Rung,
-    errands::Errands,
     outgoing::{Unread, write_some},
+    tasks::DriverTasks,
     timers::Timers,
 };
 use crate::{
@@ -64,7 +64,7 @@ pub(super) struct Tokens {
 pub(super) struct Driver {
     pub(super) agent: String,
     pub(super) translator: Box<dyn Translator>,
-    pub(super) turnout: Turnout,
+    pub(super) output: Output,
     /// Reports that wait for room. While there is one, the agent's output is not read.
     pub(super) outbox: VecDeque<Report>,
     pub(super) reports: mpsc::Sender<Report>,
@@ -88,7 +88,7 @@ pub(super) struct Driver {
     /// How often the process is looked for.
     pub(super) look_every: Duration,
     pub(super) timers: Timers,
-    errands: Errands,
+    tasks: DriverTasks,
     pub(super) ladder: Ladder,
     pub(super) rung: Rung,
     pub(super) next_rung: Option<Instant>,
@@ -115,7 +115,7 @@ impl Driver {
         Self {
             agent,
             translator,
-            turnout: Turnout::default(),
+            output: Output::default(),
             outbox: [started].into(),
             reports,
             abandoned: false,
@@ -130,7 +130,7 @@ impl Driver {
             link_within: supervision.link_down,
             look_every: supervision.liveness,
             timers: Timers::default(),
-            errands: Errands::default(),
+            tasks: DriverTasks::default(),
             ladder: supervision.ladder,
             rung: Rung::Running,
             next_rung: None,
@@ -145,9 +145,9 @@ impl Driver {
         }
     }
 
-    /// Adds a desk for errands.
+    /// Adds a desk for tasks.
     pub(super) fn with_desk(mut self, desk: Option<Box<dyn Desk>>) -> Self {
-        self.errands = Errands::at(desk);
+        self.tasks = DriverTasks::at(desk);
         self
     }
 
@@ -166,7 +166,7 @@ impl Driver {
         self.input = Some(input);
         self.consult(|translator, out| translator.start(out));
         self.supervise(&child, &mut *source, &mut instructions, tokens).await;
-        self.errands.close().await;
+        self.tasks.close().await;
 
         let stragglers = std::mem::take(&mut self.stragglers);
         let (status, stderr) = child.end(stragglers).await;
@@ -239,8 +239,8 @@ impl Driver {
                 written = write_some(&mut self.input, &self.writes, self.written), if !self.writes.is_empty() => {
                     self.wrote(written);
                 }
-                Some((key, done)) = self.errands.next(), if self.errands.any() => {
-                    self.consult(|translator, out| translator.errand_done(&key, done, out));
+                Some((key, done)) = self.tasks.next(), if self.tasks.any() => {
+                    self.consult(|translator, out| translator.task_done(&key, done, out));
                 }
                 () = sleep_until(wake) => {
                     self.on_time(child).await;
@@ -263,12 +263,12 @@ impl Driver {
 
     // -------------------------------------------------------------------------------- what comes in
 
-    /// Runs the translator, and takes its turnout.
-    pub(super) fn consult(&mut self, work: impl FnOnce(&mut dyn Translator, &mut Turnout)) {
-        let (translator, turnout) = (&mut self.translator, &mut self.turnout);
+    /// Runs the translator, and takes its output.
+    pub(super) fn consult(&mut self, work: impl FnOnce(&mut dyn Translator, &mut Output)) {
+        let (translator, output) = (&mut self.translator, &mut self.output);
         // A fault in one translator ends that agent, and the exit reports it; the fault must not prevent the last
         // report.
-        let outcome = catch_unwind(AssertUnwindSafe(|| work(&mut **translator, turnout)));
+        let outcome = catch_unwind(AssertUnwindSafe(|| work(&mut **translator, output)));
         if outcome.is_err() {
             self.end_for(ExitReason::Failed, "internal error while reading its output; please report it");
         }
@@ -276,25 +276,25 @@ impl Driver {
     }
 
     fn absorb(&mut self) {
-        for report in self.turnout.reports.drain(..) {
+        for report in self.output.reports.drain(..) {
             if report == Report::Ready {
                 self.was_ready = true;
                 self.ready_by = None;
             }
             self.outbox.push_back(report);
         }
-        for (timer, after) in self.turnout.timers.drain(..) {
+        for (timer, after) in self.output.timers.drain(..) {
             self.timers.change(timer, after);
         }
-        for errand in std::mem::take(&mut self.turnout.errands) {
-            let key = errand.key.clone();
-            if let Err(fault) = self.errands.begin(errand) {
-                self.translator.errand_done(&key, Err(*fault), &mut self.turnout);
-                // The turnout answers the agent, and needs no errands any more.
-                self.turnout.errands.clear();
+        for task in std::mem::take(&mut self.output.tasks) {
+            let key = task.key.clone();
+            if let Err(fault) = self.tasks.begin(task) {
+                self.translator.task_done(&key, Err(*fault), &mut self.output);
+                // The output answers the agent, and needs no tasks any more.
+                self.output.tasks.clear();
             }
         }
-        for write in self.turnout.writes.drain(..) {
+        for write in self.output.writes.drain(..) {
             self.unwritten += write.outbound.bytes().len();
             self.writes.push_back(write);
         }
@@ -304,8 +304,8 @@ impl Driver {
             // The agent's end closes this too; until then nothing more may pile up.
             self.close_input();
         }
-        self.close_when_written |= std::mem::take(&mut self.turnout.closes_input);
-        if let Some(fault) = self.turnout.fault.take() {
+        self.close_when_written |= std::mem::take(&mut self.output.closes_input);
+        if let Some(fault) = self.output.fault.take() {
             self.end_for(ExitReason::Misbehaved, &fault);
         }
         if self.input.is_none() {
@@ -344,12 +344,12 @@ impl Driver {
             self.max_line,
             String::from_utf8_lossy(head)
         );
-        self.turnout.event(Event::Notice { level: Level::Warning, text });
+        self.output.event(Event::Notice { level: Level::Warning, text });
         self.absorb();
     }
 
     fn unreadable(&mut self, line: &[u8], why: &str) {
-        self.turnout.unreadable(&self.agent, line, why);
+        self.output.unreadable(&self.agent, line, why);
         self.absorb();
     }
 
@@ -358,7 +358,7 @@ impl Driver {
             && let Err(refused) =
                 variables.iter().try_for_each(|(name, value)| environment::admit(name, value))
         {
-            self.turnout.rejected(instruction.ticket, refused.to_string());
+            self.output.rejected(instruction.instruction_id, refused.to_string());
             self.absorb();
             return;
         }
@@ -393,13 +393,13 @@ impl Driver {
         }
         source.finish();
         self.take_rest(source).await;
-        let dropped = self.turnout.unreadable.saturating_sub(UNREADABLE_KEPT);
+        let dropped = self.output.unreadable.saturating_sub(UNREADABLE_KEPT);
         if dropped > 0 {
             let text = format!(
                 "{} sent {dropped} more lines that Portolan cannot read; they were not kept",
                 self.agent
             );
-            self.turnout.event(Event::Notice { level: Level::Warning, text });
+            self.output.event(Event::Notice { level: Level::Warning, text });
             self.absorb();
         }
         self.send_all().await;
@@ -419,8 +419,8 @@ impl Driver {
     /// Refuses messages that were never written, so that their state is certain.
     async fn refuse_rest(&mut self, instructions: &mut mpsc::Receiver<Instruction>) {
         instructions.close();
-        while let Ok(Instruction { ticket, .. }) = instructions.try_recv() {
-            self.turnout.rejected(ticket, "the agent has ended");
+        while let Ok(Instruction { instruction_id, .. }) = instructions.try_recv() {
+            self.output.rejected(instruction_id, "the agent has ended");
         }
         self.absorb();
         self.send_all().await;

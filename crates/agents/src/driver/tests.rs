@@ -7,7 +7,7 @@ use portolan_core::{
     Capabilities, Event, Generation, SessionId, SessionSpec,
     capabilities::NativeProtocol,
     event::{ExitReason, Level},
-    ports::{AgentLink, Instruction, Launch, Order, Report, Ticket},
+    ports::{AgentLink, Instruction, InstructionId, Launch, Order, Report},
 };
 use serde_json::json;
 
@@ -15,7 +15,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    Job, Settles, Translator, Turnout, Write,
+    Job, Output, Settles, Translator, Write,
     run::{Driver, Tokens},
     start,
 };
@@ -35,17 +35,17 @@ const LONG: Duration = Duration::from_mins(1);
 struct Echo;
 
 impl Translator for Echo {
-    fn start(&mut self, out: &mut Turnout) {
+    fn start(&mut self, out: &mut Output) {
         out.write(&json!("start"));
         out.ready();
     }
-    fn line(&mut self, line: &str, out: &mut Turnout) {
+    fn line(&mut self, line: &str, out: &mut Output) {
         out.event(Event::Notice { level: Level::Info, text: line.to_owned() });
     }
-    fn instruct(&mut self, instruction: Instruction, out: &mut Turnout) {
-        out.write_and_consume(instruction.ticket, &json!("instructed"));
+    fn instruct(&mut self, instruction: Instruction, out: &mut Output) {
+        out.write_and_consume(instruction.instruction_id, &json!("instructed"));
     }
-    fn link_restored(&mut self, out: &mut Turnout) {
+    fn link_restored(&mut self, out: &mut Output) {
         out.write(&json!("restored"));
     }
 }
@@ -153,14 +153,14 @@ async fn a_lost_connection_is_reported_and_waiting_messages_go_over_the_next() {
     assert!(matches!(session.report().await, Report::LinkLost { .. }));
     assert_eq!(session.report().await, notice("{\"half\""));
     let order = Order::Interrupt;
-    session.link.instructions.send(Instruction { ticket: Ticket(5), order }).await.unwrap();
+    session.link.instructions.send(Instruction { instruction_id: InstructionId(5), order }).await.unwrap();
     let mut agent = session.dial();
     assert_eq!(session.report().await, Report::LinkRestored);
     let mut lines = vec![next(&mut agent).await, next(&mut agent).await];
     lines.sort();
     assert_eq!(lines, ["\"instructed\"\n", "\"restored\"\n"]);
-    assert_eq!(session.report().await, Report::Delivered(Ticket(5)));
-    assert_eq!(session.report().await, Report::Consumed { ticket: Ticket(5), result: None });
+    assert_eq!(session.report().await, Report::Delivered(InstructionId(5)));
+    assert_eq!(session.report().await, Report::Consumed { instruction_id: InstructionId(5), result: None });
     agent.incoming.frame(Bytes::from_static(b"{}\n")).await;
     assert_eq!(session.report().await, notice("{}"));
 }
@@ -229,13 +229,13 @@ async fn an_end_that_the_waiter_missed_is_found_by_the_next_look() {
 struct Impatient;
 
 impl Translator for Impatient {
-    fn start(&mut self, out: &mut Turnout) {
+    fn start(&mut self, out: &mut Output) {
         out.ready();
     }
-    fn line(&mut self, _line: &str, out: &mut Turnout) {
+    fn line(&mut self, _line: &str, out: &mut Output) {
         out.give_up("it cannot be worked with");
     }
-    fn instruct(&mut self, _instruction: Instruction, _out: &mut Turnout) {}
+    fn instruct(&mut self, _instruction: Instruction, _out: &mut Output) {}
 }
 
 // It used to wait until the next look at the process: half a minute in which nothing happened.
@@ -259,14 +259,14 @@ async fn an_agent_that_is_given_up_is_ended_at_once() {
 struct Generous;
 
 impl Translator for Generous {
-    fn start(&mut self, out: &mut Turnout) {
+    fn start(&mut self, out: &mut Output) {
         out.ready();
     }
-    fn line(&mut self, _line: &str, out: &mut Turnout) {
+    fn line(&mut self, _line: &str, out: &mut Output) {
         let outbound = Outbound::Line(vec![b'x'; 1024 * 1024]);
-        out.writes.push(Write { outbound, ticket: None, settles: Settles::Later });
+        out.writes.push(Write { outbound, instruction_id: None, settles: Settles::Later });
     }
-    fn instruct(&mut self, _instruction: Instruction, _out: &mut Turnout) {}
+    fn instruct(&mut self, _instruction: Instruction, _out: &mut Output) {}
 }
 
 #[tokio::test]
@@ -304,11 +304,11 @@ async fn messages_that_a_killed_agent_never_read_are_refused_and_read_ones_are_c
                 break text.trim().parse::<i32>().unwrap();
             }
         };
-        let ticket = Ticket(7);
-        instructions.send(Instruction { ticket, order: Order::Interrupt }).await.unwrap();
-        while reports.recv().await.unwrap() != Report::Delivered(ticket) {}
+        let instruction_id = InstructionId(7);
+        instructions.send(Instruction { instruction_id, order: Order::Interrupt }).await.unwrap();
+        while reports.recv().await.unwrap() != Report::Delivered(instruction_id) {}
         if reads {
-            assert_eq!(reports.recv().await, Some(Report::Consumed { ticket, result: None }));
+            assert_eq!(reports.recv().await, Some(Report::Consumed { instruction_id, result: None }));
         }
         let pid = rustix::process::Pid::from_raw(pid).unwrap();
         rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
@@ -317,7 +317,7 @@ async fn messages_that_a_killed_agent_never_read_are_refused_and_read_ones_are_c
             rest.push(report);
         }
         let error = "the agent ended before it read this".to_owned();
-        let refused = Report::Rejected { ticket, error };
+        let refused = Report::Rejected { instruction_id, error };
         assert_eq!(rest, if reads { vec![] } else { vec![refused] });
         tokio::time::timeout(LONG, run).await.unwrap().unwrap();
     }

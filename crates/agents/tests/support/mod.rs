@@ -10,14 +10,14 @@ use portolan_agents::{
         environment::{Environment, environment},
     },
     demo::Demo,
-    driver::{self, Job, Translator, Turnout},
+    driver::{self, Job, Output, Translator},
     link::{Link, PipeLink},
 };
 use portolan_core::{
     Capabilities, Event, Generation, SessionId, SessionSpec,
     capabilities::NativeProtocol,
     event::{Content, Exit, Level, TurnResult},
-    ports::{Agent as _, AgentLink, Instruction, Launch, Order, Report, ResumePoint, Ticket},
+    ports::{Agent as _, AgentLink, Instruction, InstructionId, Launch, Order, Report, ResumePoint},
     request::{Answer, Ask},
 };
 
@@ -53,12 +53,12 @@ pub(crate) struct Session {
     pub(crate) link: AgentLink,
     pub(crate) seen: Vec<Report>,
     pub(crate) pid: u32,
-    tickets: u64,
+    instruction_ids: u64,
 }
 
 impl Session {
     pub(crate) fn of(link: AgentLink) -> Self {
-        Self { link, seen: vec![], pid: 0, tickets: 100 }
+        Self { link, seen: vec![], pid: 0, instruction_ids: 100 }
     }
 
     /// The demo agent, ready.
@@ -98,21 +98,21 @@ impl Session {
         }
     }
 
-    pub(crate) async fn order(&mut self, order: Order) -> Ticket {
-        self.tickets += 1;
-        let ticket = Ticket(self.tickets);
-        self.link.instructions.send(Instruction { ticket, order }).await.unwrap();
-        ticket
+    pub(crate) async fn order(&mut self, order: Order) -> InstructionId {
+        self.instruction_ids += 1;
+        let instruction_id = InstructionId(self.instruction_ids);
+        self.link.instructions.send(Instruction { instruction_id, order }).await.unwrap();
+        instruction_id
     }
 
-    pub(crate) async fn prompt(&mut self, text: &str) -> Ticket {
+    pub(crate) async fn prompt(&mut self, text: &str) -> InstructionId {
         self.order(Order::Prompt { content: vec![Content::text(text)] }).await
     }
 
     /// Sends an order, and waits for its result.
     pub(crate) async fn ask_of(&mut self, order: Order) -> Result<Option<serde_json::Value>, String> {
         let wanted = self.order(order).await;
-        let settled = |report: &Report| matches!(report, Report::Consumed { ticket, .. } | Report::Rejected { ticket, .. } if *ticket == wanted);
+        let settled = |report: &Report| matches!(report, Report::Consumed { instruction_id, .. } | Report::Rejected { instruction_id, .. } if *instruction_id == wanted);
         match self.until(settled).await {
             Report::Consumed { result, .. } => Ok(result),
             Report::Rejected { error, .. } => Err(error),
@@ -128,7 +128,7 @@ impl Session {
         }
     }
 
-    pub(crate) async fn answer(&mut self, key: String, ask: Ask, answer: Answer) -> Ticket {
+    pub(crate) async fn answer(&mut self, key: String, ask: Ask, answer: Answer) -> InstructionId {
         self.order(Order::Answer { key, ask: Box::new(ask), answer }).await
     }
 
@@ -206,19 +206,19 @@ pub(crate) struct Plain {
 }
 
 impl Translator for Plain {
-    fn start(&mut self, out: &mut Turnout) {
+    fn start(&mut self, out: &mut Output) {
         if self.ready_at_once {
             out.ready();
         }
     }
-    fn line(&mut self, line: &str, out: &mut Turnout) {
+    fn line(&mut self, line: &str, out: &mut Output) {
         out.event(Event::Notice { level: Level::Info, text: line.into() });
     }
-    fn instruct(&mut self, instruction: Instruction, out: &mut Turnout) {
+    fn instruct(&mut self, instruction: Instruction, out: &mut Output) {
         match instruction.order {
             Order::Native(body) => {
-                out.write_for(instruction.ticket, &body);
-                out.consumed(instruction.ticket, None);
+                out.write_for(instruction.instruction_id, &body);
+                out.consumed(instruction.instruction_id, None);
             }
             _ => panic!("a fault in a translator, on purpose"),
         }

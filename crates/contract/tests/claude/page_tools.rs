@@ -1,4 +1,4 @@
-//! Tools of a page with the real Claude Code, on both its roads: its model calls one, Portolan's MCP server gets the
+//! Tools of a page with the real Claude Code, on both its transports: its model calls one, Portolan's MCP server gets the
 //! call, the page's result goes back, and the model sees it. Here the page is a few lines of this test; tests/agui has
 //! real pages.
 

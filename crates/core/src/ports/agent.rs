@@ -87,7 +87,7 @@ pub struct Probe {
     /// The transport that would be used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", ts(optional))]
-    pub road: Option<Road>,
+    pub transport: Option<Transport>,
     /// Whether the agent is logged in, if the agent reports it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", ts(optional))]
@@ -97,7 +97,7 @@ pub struct Probe {
 /// The transport to an agent, and the reason for it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
-pub struct Road {
+pub struct Transport {
     /// The transport's name, such as `stdio`.
     pub name: String,
     /// Why Portolan uses this transport.

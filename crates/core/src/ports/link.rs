@@ -79,7 +79,7 @@ pub struct LeftRunning {
     /// The number of recorded reports. The link must begin with the next report.
     pub recorded: u64,
     /// Instructions that the agent has not settled, as far as the log knows.
-    pub unsettled: Vec<Ticket>,
+    pub unsettled: Vec<InstructionId>,
 }
 
 /// An agent that still runs.
@@ -89,7 +89,7 @@ pub struct Rejoined {
     pub link: AgentLink,
     /// The unsettled instructions that have reached the agent. A report settles each of them; Portolan sends the others
     /// once more.
-    pub taken: BTreeSet<Ticket>,
+    pub taken: BTreeSet<InstructionId>,
 }
 
 /// Agent reports that wait for the session task. A full queue means that the agent is faster than its session can
@@ -102,19 +102,19 @@ pub const INSTRUCTIONS: usize = 64;
 /// Names an instruction until the agent has settled it: the number of the entry that caused it. That is the entry of a
 /// command, of a request that was answered without a command, or of a start that sets something again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Ticket(pub u64);
+pub struct InstructionId(pub u64);
 
-impl Ticket {
-    /// The ticket of an instruction without an entry, because nothing can be recorded.
+impl InstructionId {
+    /// The id of an instruction without an entry, because nothing can be recorded.
     pub const UNRECORDED: Self = Self(0);
 }
 
 /// An instruction to the agent. Exactly one of [`Report::Consumed`], [`Report::Rejected`] and [`Report::Uncertain`]
-/// settles each ticket, unless the agent ends first.
+/// settles each instruction, unless the agent ends first.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Instruction {
     /// The name under which the instruction is settled.
-    pub ticket: Ticket,
+    pub instruction_id: InstructionId,
     /// The order.
     pub order: Order,
 }
@@ -155,8 +155,8 @@ pub enum Order {
     SetEnvironment(indexmap::IndexMap<String, String>),
     /// Restore files.
     Rewind {
-        /// The ticket of the prompt before which the files had their state.
-        prompt: Ticket,
+        /// The instruction id of the prompt before which the files had their state.
+        prompt: InstructionId,
         /// Only report what would change.
         dry_run: bool,
     },
@@ -250,26 +250,26 @@ pub enum Report {
         key: String,
     },
     /// The instruction was completely written to the agent.
-    Delivered(Ticket),
+    Delivered(InstructionId),
     /// The agent accepted the instruction.
     Consumed {
-        /// The instruction's ticket.
-        ticket: Ticket,
+        /// The instruction's id.
+        instruction_id: InstructionId,
         /// The result, if there is one.
         result: Option<Value>,
     },
     /// The agent refused the instruction.
     Rejected {
-        /// The instruction's ticket.
-        ticket: Ticket,
+        /// The instruction's id.
+        instruction_id: InstructionId,
         /// The agent's words.
         error: String,
     },
     /// The instruction was written to the agent, and nobody knows whether the agent accepted it: the agent's answer did
     /// not come in time. A late answer still settles a prompt.
     Uncertain {
-        /// The instruction's ticket.
-        ticket: Ticket,
+        /// The instruction's id.
+        instruction_id: InstructionId,
         /// The reason.
         reason: String,
     },

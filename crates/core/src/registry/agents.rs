@@ -51,7 +51,7 @@ impl Registry {
                     version: probe.version.take(),
                     message: message.into(),
                     program: None,
-                    road: None,
+                    transport: None,
                     login: None,
                 };
             }

@@ -18,7 +18,7 @@ use crate::{
     session::{
         machine::{Machine, hex},
         state::{State, Summary},
-        task::{Birth, DELETED, Handle, Mail},
+        task::{DELETED, Handle, Mail, Origin},
     },
     spec::{ForkPoint, SpecOption},
 };
@@ -75,10 +75,11 @@ impl Registry {
             let resumes = unsaid && state.summary.agent == name.0 && asked == Some(&name.1);
             resumes.then_some(state.summary.session)
         };
-        let starting: Vec<SessionId> = self.shared.shelf.all_awake().iter().filter_map(starting).collect();
+        let starting: Vec<SessionId> =
+            self.shared.live_sessions.all_awake().iter().filter_map(starting).collect();
         for session in starting {
             // A copy leaves the conversation unchanged.
-            if !self.birth(session).await?.copy {
+            if !self.origin(session).await?.copy {
                 return Ok(Some(session));
             }
         }
@@ -105,7 +106,7 @@ impl Registry {
             Known::Nothing => SessionId::new(),
         };
         let now = self.wake(like).await?.log.state().summary.clone();
-        let born = self.birth(like).await?.spec;
+        let born = self.origin(like).await?.spec;
         let (mut model, mut mode) = (born.model.clone(), born.mode.clone());
         // The agent may report a model or mode that cannot be requested.
         if let Some(capabilities) = self.agent(&born.agent).map(|agent| agent.capabilities()) {
@@ -255,7 +256,7 @@ impl Registry {
             let message = format!("session `{}` has entries 1 to {}", point.session, snapshot.seq);
             return Err(Refusal::new(RefusalCode::Invalid, message));
         }
-        let source = self.birth(point.session).await?.spec;
+        let source = self.origin(point.session).await?.spec;
         let last_message = self.last_message(point.session, upto).await?;
         let at_message = last_message.clone().filter(|_| upto < snapshot.seq);
         let agent_session = snapshot.state.summary.agent_session.clone();
@@ -306,10 +307,10 @@ impl Registry {
         book.append(now, Some(who.actor()), Event::SessionCreated { spec: Box::new(shown) });
         let (at_message, last_message) =
             fork.map_or((None, None), |fork| (fork.at_message, fork.last_message));
-        let birth = Birth { spec, at_message, last_message, copy: false };
-        book.also(birth.record(session));
+        let origin = Origin { spec, at_message, last_message, copy: false };
+        book.also(origin.record(session));
         let mut machine = Machine::new(self.shared.policy.clone());
-        let prompt = birth.spec.prompt.clone();
+        let prompt = origin.spec.prompt.clone();
         if !prompt.is_empty() {
             let key = CommandKey { token: who.token.clone(), id: CommandId::random() };
             let command = Command { key, by: who.actor(), action: Action::Prompt { content: prompt } };
@@ -318,7 +319,7 @@ impl Registry {
         let summary = book.state().summary.clone();
         book.also(Op::Summary(Box::new(summary.clone())));
         let made = book.head();
-        let handle = self.shelve(session, book, machine, birth).await?;
+        let handle = self.shelve(session, book, machine, origin).await?;
         handle.mailbox.send(Mail::Begin).await.map_err(|_| gone())?;
         if !handle.log.wait_visible(made).await {
             return Err(gone());

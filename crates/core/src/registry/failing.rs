@@ -7,7 +7,7 @@ use crate::{
     Action, Principal, Refusal, RefusalCode, Role, SessionId,
     command::{Command, Receipt},
     ports::StoreHealth,
-    session::{reins::Pulled, task::Handle},
+    session::{stop_handle::Reached, task::Handle},
 };
 
 /// How long an accepted command waits for a store that cannot write before its sender gets a reply. A lock often lasts
@@ -38,9 +38,9 @@ impl Registry {
             reason = self.store_fails() => (reason, late_is_fine),
         };
         let (pulled, done) = if action == Action::Interrupt {
-            (handle.reins.interrupt(), "the agent was asked to interrupt its turn")
+            (handle.stop_handle.interrupt(), "the agent was asked to interrupt its turn")
         } else {
-            (handle.reins.stop(), "the agent was asked to stop")
+            (handle.stop_handle.stop(), "the agent was asked to stop")
         };
         let refusal = unrecorded(pulled, done, &reason);
         if waits && let Action::Archive { .. } = action {
@@ -92,25 +92,25 @@ impl Registry {
         let handle = self.wake(session).await?;
         if self.store_takes_writes().is_err() {
             let done = "the session's agent was asked to stop, but the session was not deleted";
-            return Err(unrecorded(handle.reins.stop(), done, &self.store_fails().await));
+            return Err(unrecorded(handle.stop_handle.stop(), done, &self.store_fails().await));
         }
         tokio::select! {
             biased;
             erased = self.erase(session, Some(who)) => erased,
             reason = self.store_stays_failing() => {
                 let done = "the session's agent was asked to stop; the session is deleted when the store can write again";
-                Err(unrecorded(handle.reins.stop(), done, &reason))
+                Err(unrecorded(handle.stop_handle.stop(), done, &reason))
             }
         }
     }
 }
 
 /// The result of an urgent command while nothing can be recorded.
-fn unrecorded(pulled: Pulled, done: &str, reason: &str) -> Refusal {
+fn unrecorded(pulled: Reached, done: &str, reason: &str) -> Refusal {
     let done = match pulled {
-        Pulled::Told => done,
-        Pulled::Busy => "the agent accepts nothing at the moment; try again, or stop the agent",
-        Pulled::NotRunning => "no agent runs in this session",
+        Reached::Told => done,
+        Reached::Busy => "the agent accepts nothing at the moment; try again, or stop the agent",
+        Reached::NotRunning => "no agent runs in this session",
     };
     let message = format!("{done}; nothing can be recorded at the moment: {reason}");
     Refusal::new(RefusalCode::StoreFailing, message)

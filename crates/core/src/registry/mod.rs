@@ -10,12 +10,12 @@ mod create;
 mod daemon;
 mod failing;
 mod held;
+mod live_sessions;
 mod modes;
 mod past;
 mod reader;
 mod retention;
 mod rules;
-mod shelf;
 
 use std::{
     collections::HashMap,
@@ -26,7 +26,7 @@ use std::{
 use bytes::Bytes;
 use tokio::sync::oneshot;
 
-use self::shelf::Shelf;
+use self::live_sessions::LiveSessions;
 pub use self::{
     account::AccountDescription,
     agents::AgentDescription,
@@ -36,7 +36,7 @@ pub use self::{
     reader::{DaemonReader, SessionReader},
     rules::{RuleDescription, SimulatedRequest, SimulatedSession, Simulation, Trial, project_id},
 };
-pub(crate) use self::{asked::Asked, daemon::Daemon, shelf::ShelfRef};
+pub(crate) use self::{asked::Asked, daemon::Daemon, live_sessions::LiveSessionsRef};
 use crate::{
     Action, CommandId, DaemonEvent, Event, LogId, Principal, Refusal, RefusalCode, Role, Seq, SessionId,
     Stored, WayOut,
@@ -50,7 +50,7 @@ use crate::{
         crew::Crew,
         machine::{Policy, masked},
         state::{State, Summary},
-        task::{BIRTHS, Birth, Handle, Mail},
+        task::{Handle, Mail, ORIGINS, Origin},
     },
 };
 
@@ -84,7 +84,7 @@ struct Shared {
     policy: Policy,
     crew: Crew,
     daemon: Daemon,
-    shelf: Shelf,
+    live_sessions: LiveSessions,
     creating: Mutex<std::collections::HashSet<CommandKey>>,
     importing: Mutex<past::Imports>,
     past_turns: tokio::sync::Semaphore,
@@ -109,7 +109,7 @@ impl Registry {
             crew: Crew::new(policy.agents_at_once),
             policy,
             daemon,
-            shelf: Shelf::default(),
+            live_sessions: LiveSessions::default(),
             creating: Mutex::default(),
             importing: Mutex::default(),
             past_turns: tokio::sync::Semaphore::new(past::PAST_AT_ONCE),
@@ -163,7 +163,7 @@ impl Registry {
         let mut page = self.shared.store.sessions(query).await.map_err(broken)?;
         for summary in &mut page {
             // An open session is newer than its row; a session that a crash left open is settled first.
-            let awake = match self.shared.shelf.awake(summary.session) {
+            let awake = match self.shared.live_sessions.awake(summary.session) {
                 None if summary.is_live() => self.wake(summary.session).await.ok(),
                 awake => awake,
             };
@@ -311,7 +311,7 @@ impl Registry {
         let (reply, done) = oneshot::channel();
         handle.mailbox.send(Mail::Delete { reply }).await.map_err(|_| gone())?;
         done.await.map_err(|_| gone())?;
-        self.shared.shelf.remove(session);
+        self.shared.live_sessions.remove(session);
         self.shared.daemon.note(who.map(Principal::actor), DaemonEvent::SessionDeleted { session }).await;
         Ok(())
     }
@@ -384,13 +384,13 @@ impl Registry {
         session: SessionId,
     ) -> Result<indexmap::IndexMap<String, String>, Refusal> {
         who.may(Role::Owner, session)?;
-        let spec = self.birth(session).await?.spec;
+        let spec = self.origin(session).await?.spec;
         let Some(agent) = self.agent(&spec.agent) else { return Ok(spec.env) };
         agent.environment(&spec).map_err(|why| Refusal::new(RefusalCode::Invalid, why))
     }
 
-    async fn birth(&self, session: SessionId) -> Result<Birth, Refusal> {
-        let record = self.shared.store.record(BIRTHS, session.to_string()).await.map_err(broken)?;
+    async fn origin(&self, session: SessionId) -> Result<Origin, Refusal> {
+        let record = self.shared.store.record(ORIGINS, session.to_string()).await.map_err(broken)?;
         let record = record.ok_or_else(|| Refusal::no_session(session))?;
         serde_json::from_slice(&record).map_err(|error| {
             let message = format!("the settings of session `{session}` cannot be read: {error}");
@@ -400,7 +400,7 @@ impl Registry {
 
     /// Everyone who reads a session now.
     pub fn presence(&self, session: SessionId) -> Arc<Vec<Presence>> {
-        let awake = self.shared.shelf.awake(session);
+        let awake = self.shared.live_sessions.awake(session);
         awake.map(|handle| handle.presence.borrow().clone()).unwrap_or_default()
     }
 
@@ -428,7 +428,7 @@ impl Registry {
     pub async fn shutdown(&self, grace: Duration) -> Vec<String> {
         self.shared.daemon.note(None, DaemonEvent::Stopping).await;
         let mut ending = Vec::new();
-        for handle in self.shared.shelf.close() {
+        for handle in self.shared.live_sessions.close() {
             let (reply, done) = oneshot::channel();
             if handle.mailbox.send(Mail::ShutDown { grace, reply }).await.is_ok() {
                 ending.push((handle, done));

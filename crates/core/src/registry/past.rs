@@ -101,7 +101,7 @@ pub struct TakenUp {
 }
 
 /// An agent that keeps conversations, and the conversations.
-type Keeper = (Arc<dyn Agent>, Arc<dyn Past>);
+type Source = (Arc<dyn Agent>, Arc<dyn Past>);
 
 /// A conversation that was found, and its agent.
 struct Found {
@@ -229,7 +229,7 @@ impl Registry {
     }
 
     /// The agents that keep conversations: the named one, or all.
-    fn with_past(&self, named: Option<&str>, place: PastPlace) -> Result<Vec<Keeper>, Refusal> {
+    fn with_past(&self, named: Option<&str>, place: PastPlace) -> Result<Vec<Source>, Refusal> {
         let with_past = |agent: &Arc<dyn Agent>| {
             let keeps = place == PastPlace::Listed || agent.capabilities().past_archive;
             Some((Arc::clone(agent), agent.past().filter(|_| keeps)?))
@@ -251,22 +251,22 @@ impl Registry {
     /// The lists of these agents, asked in parallel, in their order.
     async fn lists(
         &self,
-        keepers: Vec<Keeper>,
+        sources: Vec<Source>,
         query: &PastQuery,
-    ) -> Vec<(Keeper, Result<Vec<PastSession>, Refusal>)> {
-        let patience = if keepers.len() == 1 { PATIENCE } else { ONE_OF_MANY };
-        let asked = keepers.into_iter().map(|keeper| {
-            let (registry, past, query) = (self.clone(), Arc::clone(&keeper.1), query.clone());
+    ) -> Vec<(Source, Result<Vec<PastSession>, Refusal>)> {
+        let patience = if sources.len() == 1 { PATIENCE } else { ONE_OF_MANY };
+        let asked = sources.into_iter().map(|source| {
+            let (registry, past, query) = (self.clone(), Arc::clone(&source.1), query.clone());
             // Runs on its own task, which ends with the caller.
             let list = async move { registry.list_past(&*past, query, patience).await };
-            (keeper, AbortOnDropHandle::new(tokio::spawn(list)))
+            (source, AbortOnDropHandle::new(tokio::spawn(list)))
         });
         let asked: Vec<_> = asked.collect();
         let mut lists = Vec::new();
-        for (keeper, list) in asked {
+        for (source, list) in asked {
             let fault =
                 |_| Refusal::new(RefusalCode::Internal, "internal error while listing past conversations");
-            lists.push((keeper, list.await.map_err(fault).and_then(std::convert::identity)));
+            lists.push((source, list.await.map_err(fault).and_then(std::convert::identity)));
         }
         lists
     }
@@ -349,7 +349,7 @@ impl Registry {
             before = Some(last.session);
             for summary in page {
                 // An open session is newer than its row.
-                let awake = self.shared.shelf.awake(summary.session);
+                let awake = self.shared.live_sessions.awake(summary.session);
                 let summary = awake.map_or(summary, |handle| handle.log.state().summary.clone());
                 if let Some(own) = summary.agent_session {
                     living.entry((summary.agent, own)).or_insert(summary.session);

@@ -42,7 +42,7 @@ impl Registry {
             let page = self.shared.store.sessions(query).await?;
             let Some(last) = page.last() else { return Ok(ended) };
             before = Some(last.session);
-            let asleep = |summary: &Summary| self.shared.shelf.awake(summary.session).is_none();
+            let asleep = |summary: &Summary| self.shared.live_sessions.awake(summary.session).is_none();
             ended.extend(page.into_iter().filter(|summary| !summary.is_live() && asleep(summary)));
         }
     }

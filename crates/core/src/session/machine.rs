@@ -6,13 +6,13 @@
 
 mod admission;
 mod commands;
+pub(crate) mod instructions;
 mod life;
 pub(crate) mod memory;
 mod prompts;
 mod reports;
 mod requests;
 mod rest;
-pub(crate) mod told;
 
 use std::{
     collections::{BTreeMap, HashSet, VecDeque},
@@ -24,7 +24,7 @@ use std::{
 
 pub(crate) use self::commands::masked;
 use self::memory::{Kept, Running};
-pub use self::{memory::Memory, rest::Rest, told::Unsettled};
+pub use self::{instructions::Unsettled, memory::Memory, rest::Rest};
 use super::{
     settle::{self, Left},
     state::{State, Status},
@@ -36,7 +36,7 @@ use crate::{
     event::Setting,
     log::Book,
     policy::{Facts, RuleSet},
-    ports::{Instruction, OpenItem, Ticket},
+    ports::{Instruction, InstructionId, OpenItem},
 };
 
 /// How many requests one session may have open at once. An agent with more does not wait for people any more.
@@ -127,7 +127,7 @@ pub struct Machine {
     /// Instructions for the agent, each with the entry that must be visible first.
     outbox: VecDeque<(Seq, Instruction)>,
     /// All unsettled instructions, with the setting that each changes.
-    told: BTreeMap<Ticket, Option<Setting>>,
+    told: BTreeMap<InstructionId, Option<Setting>>,
     /// The agent is ended after the entry with this number is visible.
     stop_after: Option<Seq>,
     wants: Vec<Want>,
@@ -172,7 +172,7 @@ impl Machine {
         unsettled: &[Unsettled],
     ) {
         if settle::recover(book, now, open_items) == Left::Running {
-            self.told = unsettled.iter().map(|unsettled| (unsettled.ticket(), None)).collect();
+            self.told = unsettled.iter().map(|unsettled| (unsettled.instruction_id(), None)).collect();
             self.forget_told(book);
             // The memory of the agent ends with the agent.
             *self.memory = Memory::default();

@@ -7,7 +7,7 @@
 //! - `marks`: how many of the agent's reports are recorded
 //! - `parts`: items that grow without end, in parts
 //! - [`open`]: the open things by name, however many
-//! - `reins`: control of the agent while nothing can be recorded
+//! - `stop_handle`: control of the agent while nothing can be recorded
 //! - `settle`: how everything left open is closed when an agent or the daemon has ended
 //! - `task`: the loop that owns a session
 
@@ -18,9 +18,9 @@ pub mod machine;
 pub(crate) mod marks;
 pub mod open;
 mod parts;
-pub(crate) mod reins;
 pub(crate) mod settle;
 pub mod state;
+pub(crate) mod stop_handle;
 pub(crate) mod task;
 #[cfg(test)]
 mod tests;

@@ -3,9 +3,9 @@
 //! The task waits for mail, for its agent's reports and for time, lets the [`Machine`] decide, publishes the appended
 //! entries, and sends the agent the instructions whose entries are visible. All decisions are in the machine.
 
-mod birth;
 mod ending;
 mod judging;
+mod origin;
 mod publishing;
 mod starting;
 
@@ -22,16 +22,16 @@ use tokio::{
 };
 
 pub(crate) use self::{
-    birth::{BIRTHS, Birth, DELETED},
     judging::Ground,
+    origin::{DELETED, ORIGINS, Origin},
 };
 use super::{
     chunks::Chunks,
     crew::{Berth, Crew},
     machine::{Machine, Rest},
     marks::Marks,
-    reins::Reins,
     state::{State, Summary},
+    stop_handle::StopHandle,
 };
 use crate::{
     Action, LogId, Millis, Refusal, RefusalCode, RequestId, Seq, SessionId,
@@ -43,7 +43,7 @@ use crate::{
     },
     policy::{Facts, RuleSet},
     ports::{Agent, AgentLink, Boxed, Clock, Instruction, Report, StoreError, StoreHealth},
-    registry::{Asked, Daemon, ShelfRef},
+    registry::{Asked, Daemon, LiveSessionsRef},
 };
 
 /// Commands that wait for the session task. A full mailbox means that the task is overloaded; senders are asked to
@@ -99,7 +99,7 @@ pub(crate) struct Handle {
     pub(crate) presence: watch::Sender<Arc<Vec<Presence>>>,
     /// Prompts that are held back from the agent, and by how many holders.
     pub(crate) held: watch::Sender<HashMap<CommandKey, u32>>,
-    pub(crate) reins: Reins,
+    pub(crate) stop_handle: StopHandle,
     pub(crate) asked: Asked,
 }
 
@@ -115,12 +115,12 @@ pub(crate) struct Task {
     pub(crate) log: Writer<State>,
     pub(crate) mailbox: mpsc::Receiver<Mail>,
     pub(crate) machine: Machine,
-    pub(crate) birth: Birth,
+    pub(crate) origin: Origin,
     pub(crate) agent: Option<Arc<dyn Agent>>,
     pub(crate) clock: Clock,
     pub(crate) daemon: Daemon,
-    pub(crate) shelf: ShelfRef,
-    pub(crate) reins: Reins,
+    pub(crate) live_sessions: LiveSessionsRef,
+    pub(crate) stop_handle: StopHandle,
     pub(crate) held: watch::Receiver<HashMap<CommandKey, u32>>,
     pub(crate) crew: Crew,
     /// After this time with nothing to do the agent is ended.
@@ -205,7 +205,7 @@ impl Task {
         if let Err(error) = self.work(&mut working).await {
             tracing::error!(%error, "the session cannot be recorded and ends");
             self.log.close(Closed::Failed);
-            self.shelf.remove(self.id);
+            self.live_sessions.remove(self.id);
         }
         match working.ending {
             Some(Ending::ShutDown { reply, .. } | Ending::Delete { reply }) => {
@@ -339,8 +339,8 @@ impl Task {
                 let mut book = self.log.book();
                 let result = self.machine.command(&mut book, now, *command);
                 if let (Some(variables), Ok(_)) = (environment, &result) {
-                    self.birth.spec.env.extend(variables);
-                    book.also(self.birth.record(self.id));
+                    self.origin.spec.env.extend(variables);
+                    book.also(self.origin.record(self.id));
                 }
                 drop(book);
                 // The sender may have left; the command is in the log anyway.
@@ -368,7 +368,7 @@ impl Task {
     /// Why the agent would no longer start with these variables. The agent is asked before the variables are kept,
     /// because every later start uses them.
     fn refuse_environment(&self, added: &indexmap::IndexMap<String, String>) -> Option<Refusal> {
-        let mut spec = self.birth.spec.clone();
+        let mut spec = self.origin.spec.clone();
         spec.env.extend(added.clone());
         let why = self.agent.as_ref()?.environment(&spec).err()?;
         Some(Refusal::new(RefusalCode::Invalid, why))
@@ -407,7 +407,7 @@ impl Task {
                 working.link = None;
                 working.berth = None;
                 working.blocked = false;
-                self.reins.let_go();
+                self.stop_handle.let_go();
             }
             self.machine.report(&mut book, now, report);
         }

@@ -7,12 +7,12 @@ use portolan_core::{
     Capabilities, Event,
     capabilities::NativeProtocol,
     event::{Content, TurnOrigin, TurnOutcome, TurnResult, plain_text},
-    ports::{Agent, AgentLink, Boxed, Instruction, Launch, Order, Probe, Report, Ticket},
+    ports::{Agent, AgentLink, Boxed, Instruction, InstructionId, Launch, Order, Probe, Report},
 };
 use portolan_embed::agents::{
     Supervision,
     child::{Program, environment::environment},
-    driver::{self, Job, Translator, Turnout},
+    driver::{self, Job, Output, Translator},
     link::PipeLink,
 };
 
@@ -72,31 +72,31 @@ struct Translate {
     generation: u32,
     said: u32,
     /// Prompts that the program has not repeated yet.
-    asked: VecDeque<Ticket>,
+    asked: VecDeque<InstructionId>,
 }
 
 impl Translator for Translate {
-    fn start(&mut self, out: &mut Turnout) {
+    fn start(&mut self, out: &mut Output) {
         out.ready();
     }
 
-    fn instruct(&mut self, instruction: Instruction, out: &mut Turnout) {
+    fn instruct(&mut self, instruction: Instruction, out: &mut Output) {
         match instruction.order {
             Order::Prompt { content } => {
-                self.asked.push_back(instruction.ticket);
-                out.write_for(instruction.ticket, &plain_text(&content));
+                self.asked.push_back(instruction.instruction_id);
+                out.write_for(instruction.instruction_id, &plain_text(&content));
             }
-            _ => out.rejected(instruction.ticket, "an echo accepts only prompts"),
+            _ => out.rejected(instruction.instruction_id, "an echo accepts only prompts"),
         }
     }
 
-    fn line(&mut self, line: &str, out: &mut Turnout) {
+    fn line(&mut self, line: &str, out: &mut Output) {
         let text = match serde_json::from_str::<String>(line) {
             Ok(text) => text,
             Err(error) => return out.unreadable("echo", line.as_bytes(), &error.to_string()),
         };
-        if let Some(ticket) = self.asked.pop_front() {
-            out.consumed(ticket, None);
+        if let Some(instruction_id) = self.asked.pop_front() {
+            out.consumed(instruction_id, None);
         }
         self.said += 1;
         out.report(Report::TurnStarted { origin: TurnOrigin::Prompt });

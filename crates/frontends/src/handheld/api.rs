@@ -61,7 +61,7 @@ pub(super) fn routes(handheld: Handheld) -> Router {
 async fn standing(State(handheld): State<Handheld>, Guest(who): Guest) -> Answered<Standing> {
     // The answer includes every session in the slots.
     who.may_daemon(Role::Viewer)?;
-    Ok(Json(Standing { listen: handheld.address(), health: handheld.hub().health() }))
+    Ok(Json(Standing { listen: handheld.address(), health: handheld.session_slots().health() }))
 }
 
 async fn bind(
@@ -72,9 +72,9 @@ async fn bind(
 ) -> Answered<BoundSession> {
     who.may_daemon(Role::Owner)?;
     let slot = number(&slot)?;
-    let hub = handheld.hub();
-    let session = hub.registry().resolve(&who, &session).await?;
-    hub.put_in(&who, slot, session).await?;
+    let session_slots = handheld.session_slots();
+    let session = session_slots.registry().resolve(&who, &session).await?;
+    session_slots.put_in(&who, slot, session).await?;
     Ok(Json(BoundSession { slot, session }))
 }
 
@@ -85,13 +85,13 @@ async fn unbind(
 ) -> Answered<BoundSession> {
     who.may_daemon(Role::Owner)?;
     let slot = number(&slot)?;
-    let session = handheld.hub().take_out(slot).await?;
+    let session = handheld.session_slots().take_out(slot).await?;
     Ok(Json(BoundSession { slot, session }))
 }
 
 async fn devices(State(handheld): State<Handheld>, Guest(who): Guest) -> Answered<Vec<DeviceInfo>> {
     who.may_daemon(Role::Owner)?;
-    Ok(Json(handheld.hub().devices().list()))
+    Ok(Json(handheld.session_slots().devices().list()))
 }
 
 async fn approve(
@@ -121,14 +121,14 @@ async fn decide(
         let message = format!("`{}` is not an address; use one such as 192.168.1.7", address.escape_debug());
         Refusal::new(RefusalCode::Invalid, message)
     })?;
-    let device = handheld.hub().devices().decide(address, decision).await?;
+    let device = handheld.session_slots().devices().decide(address, decision).await?;
     // In the log, each device has its own token id.
     let Principal { token, name, role, .. } = principal(device.address);
     let event = match decision {
         Decide::Approve => DaemonEvent::TokenCreated { token, name, role },
         Decide::Revoke => DaemonEvent::TokenRevoked { token },
     };
-    if let Err(refusal) = handheld.hub().registry().note(Some(who), event).await {
+    if let Err(refusal) = handheld.session_slots().registry().note(Some(who), event).await {
         tracing::warn!(%refusal, "what was decided about a device is not in the log");
     }
     Ok(Json(device))

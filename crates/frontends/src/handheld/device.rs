@@ -21,9 +21,9 @@ use tokio::{
 use super::{
     desk::{Desk, Panel},
     devices::Peer,
-    hub::Hub,
     in_flight::InFlight,
     parse::{self, Button, FromDevice},
+    session_slots::SessionSlots,
     wire::{AutoEdit, SpawnResult},
 };
 use portolan_host::door::Stall;
@@ -84,7 +84,7 @@ pub(super) struct Visitor {
 }
 
 struct Connection<S> {
-    hub: Hub,
+    session_slots: SessionSlots,
     who: Principal,
     peer: Peer,
     in_flight: Arc<InFlight>,
@@ -97,17 +97,17 @@ struct Connection<S> {
 }
 
 /// Serves one device until either side ends the connection, or the device is revoked.
-pub(super) async fn serve<S>(hub: Hub, visitor: Visitor, io: S)
+pub(super) async fn serve<S>(session_slots: SessionSlots, visitor: Visitor, io: S)
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
-    let _counted = hub.count();
+    let _counted = session_slots.count();
     let Visitor { who, peer, in_flight } = visitor;
     tracing::info!(device = who.name, "connected");
     let name = who.name.clone();
     let mut connection = Connection {
         socket: Socket::new(io, parse::MESSAGE_LIMIT),
-        hub,
+        session_slots,
         who,
         peer,
         in_flight,
@@ -130,12 +130,12 @@ where
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     async fn run(&mut self) -> Ending {
-        let hub = self.hub.clone();
-        let stopping = hub.stopping();
-        let mut changes = self.hub.changes();
-        let mut rounds = self.hub.rounds();
-        let mut spawned = self.hub.spawned();
-        let mut put_out = std::pin::pin!(hub.devices().until_put_out(self.peer));
+        let session_slots = self.session_slots.clone();
+        let stopping = session_slots.stopping();
+        let mut changes = self.session_slots.changes();
+        let mut rounds = self.session_slots.rounds();
+        let mut spawned = self.session_slots.spawned();
+        let mut put_out = std::pin::pin!(session_slots.devices().until_put_out(self.peer));
         loop {
             let wake = self.send_what_is_due();
             if self.is_stalled() {
@@ -154,7 +154,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                     }
                 }
                 () = finish(doing) => self.doing = None,
-                // The hub keeps the senders.
+                // `SessionSlots` keeps the senders.
                 _ = changes.changed() => {}
                 _ = rounds.changed() => self.desk.send_all_again(),
                 result = spawned.recv() => match result {
@@ -182,7 +182,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             for result in self.results.drain(..) {
                 self.socket.feed(&result.frame());
             }
-            for status in self.desk.due(&self.hub.slots(), now) {
+            for status in self.desk.due(&self.session_slots.slots(), now) {
                 self.socket.feed(&status.frame());
             }
             self.desk.sent_upto(self.socket.sent() + self.socket.unsent() as u64, now);
@@ -216,7 +216,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             }
             Wire::Received(Received::Close(code)) => Some(Ending::Close(code.unwrap_or(CLOSE_NORMAL))),
             // A device that was just revoked may do nothing any more.
-            Wire::Received(Received::Message(_)) if !self.hub.devices().admits(self.peer) => {
+            Wire::Received(Received::Message(_)) if !self.session_slots.devices().admits(self.peer) => {
                 Some(Ending::Close(CLOSE_NORMAL))
             }
             Wire::Received(Received::Message(text)) => {
@@ -237,38 +237,41 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                 return;
             }
         };
-        let (hub, who) = (self.hub.clone(), self.who.clone());
+        let (session_slots, who) = (self.session_slots.clone(), self.who.clone());
         match message {
             FromDevice::Press { to, button: Button::Escape } => {
-                if let Some(slot) = hub.route(&to) {
-                    self.doing = Some(Box::pin(async move { hub.interrupt(&who, slot).await }));
+                if let Some(slot) = session_slots.route(&to) {
+                    self.doing = Some(Box::pin(async move { session_slots.interrupt(&who, slot).await }));
                 }
             }
             FromDevice::Press { to, button } => {
-                let Some(slot) = hub.route(&to) else { return };
+                let Some(slot) = session_slots.route(&to) else { return };
                 let asked = match self.desk.panel(slot) {
                     Panel::Seen(asked) => asked,
                     // The press is not for a prompt that just appeared: a double press never approves the next prompt.
-                    Panel::New(asked) => return hub.too_early(slot, &asked),
+                    Panel::New(asked) => return session_slots.too_early(slot, &asked),
                     Panel::Empty => return,
                 };
-                self.doing = Some(Box::pin(async move { hub.press(&who, slot, asked, button).await }));
+                self.doing =
+                    Some(Box::pin(async move { session_slots.press(&who, slot, asked, button).await }));
             }
             FromDevice::Command { to, text } => {
-                let Some(slot) = hub.route(&to) else { return };
+                let Some(slot) = session_slots.route(&to) else { return };
                 let panel = self.desk.panel(slot);
-                self.doing = Some(Box::pin(async move { hub.say(&who, slot, panel, text).await }));
+                self.doing = Some(Box::pin(async move { session_slots.say(&who, slot, panel, text).await }));
             }
             FromDevice::AutoEdit(on) => {
                 let (peer, wanted) = (self.peer, if on { AutoEdit::On } else { AutoEdit::Off });
                 // Runs to its end even if the connection is lost, so that the log and the slots agree.
-                let set =
-                    hub.clone().tasks().spawn(async move { hub.set_auto_edit(&who, peer, wanted).await });
+                let set = session_slots
+                    .clone()
+                    .tasks()
+                    .spawn(async move { session_slots.set_auto_edit(&who, peer, wanted).await });
                 self.doing = Some(Box::pin(async move { drop(set.await) }));
             }
             FromDevice::Spawn(slot) => {
                 // An agent may take seconds to start; the buttons work meanwhile.
-                self.hub.spawn_task(async move { hub.spawn(&who, slot).await });
+                self.session_slots.spawn_task(async move { session_slots.spawn(&who, slot).await });
             }
         }
     }

@@ -15,9 +15,9 @@ use tracing::Instrument as _;
 use super::{
     device::{self, Visitor},
     devices::Peer,
-    hub::Hub,
     in_flight::InFlight,
     places::{Admission, Place, Places},
+    session_slots::SessionSlots,
 };
 use portolan_host::door::Upgrade;
 
@@ -58,10 +58,10 @@ const NO_PAGES: &str = "not for browsers\n";
 /// The answer to anything else.
 const GREETING: &str = "Portolan, for handhelds\n";
 
-/// Accepts devices until the hub stops. Devices wait in the kernel's queue until the slots are restored: an early
+/// Accepts devices until the slots stop. Devices wait in the kernel's queue until the slots are restored: an early
 /// device would see empty slots, and could fill them.
-pub(super) async fn accept(listener: TcpListener, hub: Hub) {
-    hub.restored().await;
+pub(super) async fn accept(listener: TcpListener, session_slots: SessionSlots) {
+    session_slots.restored().await;
     let places = Places::default();
     loop {
         let (stream, peer) = match listener.accept().await {
@@ -73,14 +73,14 @@ pub(super) async fn accept(listener: TcpListener, hub: Hub) {
             }
         };
         let span = tracing::info_span!("handheld", %peer);
-        let (serving, from) = (hub.clone(), Peer::of(peer.ip()));
-        let admitted = hub.devices().admit(from).is_some();
+        let (serving, from) = (session_slots.clone(), Peer::of(peer.ip()));
+        let admitted = session_slots.devices().admit(from).is_some();
         let admission = if admitted { Admission::Device } else { Admission::Stranger };
         let Some(place) = places.take(from.address, admission) else {
             tracing::debug!(%peer, ?admission, "no room for another connection");
             continue;
         };
-        hub.spawn_task(
+        session_slots.spawn_task(
             async move {
                 if let Err(error) = connection(stream, from, serving, place).await {
                     tracing::debug!(%error, "connection ended");
@@ -103,10 +103,15 @@ fn watch_over(stream: &TcpStream) -> io::Result<()> {
     Ok(())
 }
 
-async fn connection(stream: TcpStream, peer: Peer, hub: Hub, place: Place) -> io::Result<()> {
+async fn connection(
+    stream: TcpStream,
+    peer: Peer,
+    session_slots: SessionSlots,
+    place: Place,
+) -> io::Result<()> {
     watch_over(&stream)?;
     let entrance =
-        Entrance { hub, peer, place: Arc::new(place), in_flight: Arc::new(InFlight::of(&stream)?) };
+        Entrance { session_slots, peer, place: Arc::new(place), in_flight: Arc::new(InFlight::of(&stream)?) };
     let service = service_fn(move |request: Request<Incoming>| {
         let answer = entrance.answer(request);
         async move { Ok::<_, std::convert::Infallible>(answer) }
@@ -123,7 +128,7 @@ async fn connection(stream: TcpStream, peer: Peer, hub: Hub, place: Place) -> io
 
 /// A connection before its WebSocket upgrade.
 struct Entrance {
-    hub: Hub,
+    session_slots: SessionSlots,
     peer: Peer,
     place: Arc<Place>,
     in_flight: Arc<InFlight>,
@@ -133,7 +138,7 @@ impl Entrance {
     /// The answer to a request. Checks first whether the device may connect, at every request, because the device may
     /// have been revoked since. A device that was approved since must reconnect, to get a place of its own.
     fn answer(&self, request: Request<Incoming>) -> Response<Body> {
-        let admitted = self.hub.devices().admit(self.peer);
+        let admitted = self.session_slots.devices().admit(self.peer);
         let Some(who) = admitted.filter(|_| self.place.admission() == Admission::Device) else {
             return text(StatusCode::FORBIDDEN, HELD);
         };
@@ -148,7 +153,7 @@ impl Entrance {
             return response;
         }
         if parts.uri.path() == "/health" {
-            return health(&self.hub, &parts.headers);
+            return health(&self.session_slots, &parts.headers);
         }
         if parts.headers.contains_key(header::UPGRADE) {
             let visitor = Visitor { who, peer: self.peer, in_flight: Arc::clone(&self.in_flight) };
@@ -163,12 +168,12 @@ impl Entrance {
             Err((status, why)) => return text(status, why),
         };
         let (response, upgraded) = upgrade.accept();
-        let (hub, place) = (self.hub.clone(), Arc::clone(&self.place));
-        self.hub.tasks().spawn(
+        let (session_slots, place) = (self.session_slots.clone(), Arc::clone(&self.place));
+        self.session_slots.tasks().spawn(
             async move {
                 let _place = place;
                 let Some(io) = upgraded.await else { return };
-                device::serve(hub, visitor, io).await;
+                device::serve(session_slots, visitor, io).await;
             }
             .in_current_span(),
         );
@@ -178,7 +183,7 @@ impl Entrance {
 
 /// The state of the slots. A page that uses a host name for this address (DNS rebinding) gets nothing: the Host must be
 /// an address. Not even `localhost`, where another user's page can be.
-fn health(hub: &Hub, headers: &HeaderMap) -> Response<Body> {
+fn health(session_slots: &SessionSlots, headers: &HeaderMap) -> Response<Body> {
     let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
     let name = host.rsplit_once(':').map_or(host, |(name, port)| {
         if port.bytes().all(|byte| byte.is_ascii_digit()) { name } else { host }
@@ -187,7 +192,7 @@ fn health(hub: &Hub, headers: &HeaderMap) -> Response<Body> {
     if !plain.is_empty() && plain.parse::<IpAddr>().is_err() {
         return text(StatusCode::FORBIDDEN, NO_PAGES);
     }
-    let body = serde_json::to_vec(&hub.health()).unwrap_or_default();
+    let body = serde_json::to_vec(&session_slots.health()).unwrap_or_default();
     let mut response = Response::new(Body::from(body));
     let json = HeaderValue::from_static("application/json");
     response.headers_mut().insert(header::CONTENT_TYPE, json);

@@ -7,7 +7,7 @@
 //!
 //! Pure and tested as such: [`project`] (entries to faces), [`answers`] (requests to panels, buttons and text to
 //! answers), [`parse`], [`names`], [`text`], [`desk`] (what a device is sent, and which press counts). Core decides
-//! what auto-edit may approve ([`portolan_core::policy`]). Around them: [`hub`] (sessions in slots), [`device`] (a
+//! what auto-edit may approve ([`portolan_core::policy`]). Around them: [`session_slots`] (sessions in slots), [`device`] (a
 //! connection), [`in_flight`] (bytes that have not reached it), [`listen`] (HTTP), [`places`] (how many may connect),
 //! [`api`] (the owner).
 
@@ -19,13 +19,13 @@ mod device;
 pub mod devices;
 #[cfg(any(test, feature = "fuzz"))]
 pub mod fuzz;
-pub mod hub;
 mod in_flight;
 mod listen;
 pub mod names;
 pub mod parse;
 mod places;
 pub mod project;
+pub mod session_slots;
 #[cfg(test)]
 mod tests;
 pub mod text;
@@ -51,7 +51,7 @@ use self::devices::Devices;
 pub use self::{
     api::{Bind, BoundSession, Standing},
     devices::{DeviceInfo, DeviceState, Network},
-    hub::{Hub, Slots},
+    session_slots::{SessionSlots, Slots},
 };
 
 /// `[handheld]` in portolan.toml.
@@ -159,7 +159,7 @@ pub enum HandheldError {
 /// The handheld: its listener, its devices, its slots. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Handheld {
-    hub: Hub,
+    session_slots: SessionSlots,
     listener: Arc<std::sync::Mutex<Option<TcpListener>>>,
     address: SocketAddr,
 }
@@ -171,8 +171,8 @@ impl Handheld {
         let listener = TcpListener::bind(setup.listen).await.map_err(refused)?;
         let address = listener.local_addr().map_err(refused)?;
         let devices = Devices::open(registry.store(), clock.clone(), setup.allow).await?;
-        let hub = Hub::new(registry, clock, setup.slots, devices);
-        Ok(Self { hub, listener: Arc::new(std::sync::Mutex::new(Some(listener))), address })
+        let session_slots = SessionSlots::new(registry, clock, setup.slots, devices);
+        Ok(Self { session_slots, listener: Arc::new(std::sync::Mutex::new(Some(listener))), address })
     }
 
     /// The listener for the log: plain HTTP, without tokens.
@@ -194,8 +194,8 @@ impl Handheld {
     }
 
     /// The slots.
-    pub fn hub(&self) -> &Hub {
-        &self.hub
+    pub fn session_slots(&self) -> &SessionSlots {
+        &self.session_slots
     }
 
     /// The owner's API, for the main listener.
@@ -213,18 +213,18 @@ impl Handheld {
             "the handheld's listener speaks plain HTTP and takes no token: whoever has the address of an approved \
              device on this network can act as it"
         );
-        let hub = self.hub.clone();
-        self.hub.start();
-        self.hub.spawn_task(listen::accept(listener, hub));
+        let session_slots = self.session_slots.clone();
+        self.session_slots.start();
+        self.session_slots.spawn_task(listen::accept(listener, session_slots));
     }
 
     /// Accepts no new devices; later events do not change the stored slots.
     pub fn stop(&self) {
-        self.hub.stop();
+        self.session_slots.stop();
     }
 
     /// Returns when every connection has ended; call it after [`Handheld::stop`].
     pub async fn closed(&self) {
-        self.hub.closed().await;
+        self.session_slots.closed().await;
     }
 }

@@ -107,7 +107,8 @@ pub(super) async fn doctor(context: &Context, asked: Doctor) -> Outcome {
         let probe = agent.probe().await;
         let (mut first_mode, mut deep) = (None, None);
         // An agent that runs through another agent's ACP adapter is tested under the name of the adapter.
-        let stands_in = probe.road.as_ref().is_some_and(|road| road.name.starts_with("acp, by "));
+        let stands_in =
+            probe.transport.as_ref().is_some_and(|transport| transport.name.starts_with("acp, by "));
         let tries = probe.available && (asked.deep || !stands_in);
         if let Some(profile) = Profile::of(agent.kind()).filter(|_| tries) {
             let subject = subject(&profile, settings.clone(), dial_in.clone());
@@ -295,10 +296,14 @@ fn told(report: &Report) -> String {
         Health::Broken => "broken",
     };
     lines.push(format!("{agent}{version}: {word}"));
-    match (&probe.program, &probe.road) {
-        (Some(program), Some(road)) => {
+    match (&probe.program, &probe.transport) {
+        (Some(program), Some(transport)) => {
             lines.push(format!("  program  {}", clean::line(program)));
-            lines.push(format!("  via      {} ({})", clean::line(&road.name), clean::line(&road.why)));
+            lines.push(format!(
+                "  via      {} ({})",
+                clean::line(&transport.name),
+                clean::line(&transport.why)
+            ));
         }
         _ => lines.push(format!("  {}", clean::line(&probe.message))),
     }
@@ -416,7 +421,10 @@ mod tests {
             version: Some("2.1.325".into()),
             message: "unused".into(),
             program: Some("/bin/claude".into()),
-            road: Some(portolan_core::ports::Road { name: "stdio".into(), why: "it is new".into() }),
+            transport: Some(portolan_core::ports::Transport {
+                name: "stdio".into(),
+                why: "it is new".into(),
+            }),
             login: Some(Login::LoggedOut { way_out: "log in".into() }),
         };
         let lacks = Verdict::NotOffered { why: "it".into() };

@@ -3,7 +3,7 @@
 use portolan_core::{
     Event,
     event::{Content, ErrorInfo, ErrorKind, Exit, ExitReason, TurnOutcome, TurnResult},
-    ports::{Boxed, Instruction, Order, Report, Ticket},
+    ports::{Boxed, Instruction, InstructionId, Order, Report},
     request::{Answer, Ask},
 };
 use serde_json::Value;
@@ -43,8 +43,8 @@ impl Strings {
         &mut self,
         scene: impl for<'s> Fn(&'s mut Self, Vec<Content>) -> Boxed<'s, Played>,
     ) -> Exit {
-        while let Some((ticket, content)) = self.next_prompt().await {
-            self.begin_turn(ticket).await;
+        while let Some((instruction_id, content)) = self.next_prompt().await {
+            self.begin_turn(instruction_id).await;
             let result = match scene(self, content).await {
                 Ok(result) => result,
                 Err(Cut::Interrupted) => TurnResult::bare(TurnOutcome::Interrupted),
@@ -63,14 +63,14 @@ impl Strings {
         exit(ExitReason::Stopped, "it ended")
     }
 
-    async fn next_prompt(&mut self) -> Option<(Ticket, Vec<Content>)> {
+    async fn next_prompt(&mut self) -> Option<(InstructionId, Vec<Content>)> {
         if let Some(queued) = self.queued.pop_front() {
             return Some(queued);
         }
-        while let Some(Instruction { ticket, order }) = self.next().await {
+        while let Some(Instruction { instruction_id, order }) = self.next().await {
             match order {
-                Order::Prompt { content } => return Some((ticket, content)),
-                other => self.set_aside(ticket, &other).await,
+                Order::Prompt { content } => return Some((instruction_id, content)),
+                other => self.set_aside(instruction_id, &other).await,
             }
         }
         None
@@ -107,32 +107,32 @@ impl Strings {
     }
 
     async fn answered(&mut self) -> Result<Answer, Cut> {
-        while let Some(Instruction { ticket, order }) = self.next().await {
+        while let Some(Instruction { instruction_id, order }) = self.next().await {
             match order {
-                Order::Prompt { content } => self.queued.push_back((ticket, content)),
+                Order::Prompt { content } => self.queued.push_back((instruction_id, content)),
                 Order::Answer { answer, .. } => {
-                    self.say(Report::Consumed { ticket, result: None }).await;
+                    self.say(Report::Consumed { instruction_id, result: None }).await;
                     return Ok(answer);
                 }
                 Order::Interrupt => {
-                    self.say(Report::Consumed { ticket, result: None }).await;
+                    self.say(Report::Consumed { instruction_id, result: None }).await;
                     return Err(Cut::Interrupted);
                 }
-                other => self.set_aside(ticket, &other).await,
+                other => self.set_aside(instruction_id, &other).await,
             }
         }
         // The session is gone: nothing is played any further.
         std::future::pending().await
     }
 
-    async fn set_aside(&self, ticket: Ticket, order: &Order) {
+    async fn set_aside(&self, instruction_id: InstructionId, order: &Order) {
         let report = match (self.aside)(order) {
-            Settled::Done(result) => Report::Consumed { ticket, result },
+            Settled::Done(result) => Report::Consumed { instruction_id, result },
             Settled::With(event) => {
                 self.event(*event).await;
-                Report::Consumed { ticket, result: None }
+                Report::Consumed { instruction_id, result: None }
             }
-            Settled::Refused(error) => Report::Rejected { ticket, error },
+            Settled::Refused(error) => Report::Rejected { instruction_id, error },
             Settled::Never => return,
         };
         self.say(report).await;

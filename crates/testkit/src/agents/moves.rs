@@ -3,7 +3,7 @@
 use portolan_core::{
     Event,
     event::{AgentInfo, Content, Exit, ExitReason, ItemKind, TurnOrigin, TurnOutcome, TurnResult},
-    ports::{Order, Report, Ticket},
+    ports::{InstructionId, Order, Report},
     request::Ask,
 };
 use serde_json::{Value, json};
@@ -85,18 +85,18 @@ impl Strings {
     }
 
     /// Begins a turn with this prompt.
-    pub async fn begin_turn(&self, prompt: Ticket) {
+    pub async fn begin_turn(&self, prompt: InstructionId) {
         self.say(Report::TurnStarted { origin: TurnOrigin::Prompt }).await;
-        self.say(Report::Consumed { ticket: prompt, result: None }).await;
+        self.say(Report::Consumed { instruction_id: prompt, result: None }).await;
     }
 
     /// Takes the prompt that a test expects, and begins a turn with it.
-    pub async fn take_prompt(&mut self) -> Ticket {
+    pub async fn take_prompt(&mut self) -> InstructionId {
         let instruction = self.told().await;
         assert!(matches!(instruction.order, Order::Prompt { .. }), "{instruction:?}");
-        self.say(Report::Delivered(instruction.ticket)).await;
-        self.begin_turn(instruction.ticket).await;
-        instruction.ticket
+        self.say(Report::Delivered(instruction.instruction_id)).await;
+        self.begin_turn(instruction.instruction_id).await;
+        instruction.instruction_id
     }
 
     /// Ends the turn with this result.

@@ -13,7 +13,7 @@ use portolan_core::{
     capabilities::{NativeProtocol, PromptQueue},
     event::{Content, Exit, Level, TurnOrigin},
     log::delivery::{Delivery, Mode, Start},
-    ports::{Instruction, Order, Report, Ticket},
+    ports::{Instruction, InstructionId, Order, Report},
     registry::SessionReader,
     request::{Answer, Ask, Question},
     session::state::State,
@@ -184,7 +184,7 @@ pub fn answer(ask: &Ask, response: &Value) -> Answer {
 /// The report of a line of the golden.
 fn reported(line: &str) -> Option<Step> {
     let report = |report| Some(Step::Report(Box::new(report)));
-    let number = |line: &str| line.split("Ticket(").nth(1)?.split(')').next()?.parse::<u64>().ok();
+    let number = |line: &str| line.split("InstructionId(").nth(1)?.split(')').next()?.parse::<u64>().ok();
     let quoted = |line: &str, key: &str| -> Option<String> {
         let rest = line.split(&format!("{key}=Some(\"")).nth(1)?;
         Some(rest.split('"').next()?.to_owned())
@@ -241,7 +241,7 @@ fn recorded(steps: Vec<Step>) -> Puppet {
 
 async fn perform(steps: Vec<Step>, strings: &mut Strings) -> Exit {
     strings.started().await;
-    let mut tickets: HashMap<u64, Ticket> = HashMap::new();
+    let mut instruction_ids: HashMap<u64, InstructionId> = HashMap::new();
     for step in steps {
         let (number, waits_for) = match step {
             Step::Report(report) => {
@@ -249,11 +249,11 @@ async fn perform(steps: Vec<Step>, strings: &mut Strings) -> Exit {
                 continue;
             }
             Step::Settled(number, how) => {
-                if let Some(ticket) = tickets.remove(&number) {
+                if let Some(instruction_id) = instruction_ids.remove(&number) {
                     strings
                         .say(match how {
-                            Ok(()) => Report::Consumed { ticket, result: None },
-                            Err(error) => Report::Rejected { ticket, error },
+                            Ok(()) => Report::Consumed { instruction_id, result: None },
+                            Err(error) => Report::Rejected { instruction_id, error },
                         })
                         .await;
                 }
@@ -264,12 +264,12 @@ async fn perform(steps: Vec<Step>, strings: &mut Strings) -> Exit {
             Step::Interrupt(number) => (number, "an interrupt"),
         };
         mark(waits_for, strings).await;
-        let Some(Instruction { ticket, order }) = strings.next().await else { break };
+        let Some(Instruction { instruction_id, order }) = strings.next().await else { break };
         if matches!(order, Order::Answer { .. }) {
             // The translator settles answers by writing them; its golden does not repeat that.
-            strings.say(Report::Consumed { ticket, result: None }).await;
+            strings.say(Report::Consumed { instruction_id, result: None }).await;
         }
-        tickets.insert(number, ticket);
+        instruction_ids.insert(number, instruction_id);
     }
     mark("the end", strings).await;
     // Its session stops it.

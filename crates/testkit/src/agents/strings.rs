@@ -7,7 +7,7 @@ use std::{collections::VecDeque, sync::Arc, time::Duration};
 use portolan_core::{
     Capabilities,
     event::Content,
-    ports::{Instruction, Launch, Order, Report, Ticket},
+    ports::{Instruction, InstructionId, Launch, Order, Report},
     request::Ask,
 };
 use tokio::sync::{mpsc, watch};
@@ -53,7 +53,7 @@ pub struct Strings {
     /// What it asks when the turn is over.
     pub(super) lingering: Vec<Ask>,
     /// Prompts that came while a turn ran.
-    pub(super) queued: VecDeque<(Ticket, Vec<Content>)>,
+    pub(super) queued: VecDeque<(InstructionId, Vec<Content>)>,
 }
 
 impl Strings {
@@ -102,7 +102,7 @@ impl Strings {
     /// The next instruction, reported as delivered; `None` when the session is gone.
     pub async fn next(&mut self) -> Option<Instruction> {
         let instruction = self.read().await?;
-        self.say(Report::Delivered(instruction.ticket)).await;
+        self.say(Report::Delivered(instruction.instruction_id)).await;
         Some(instruction)
     }
 

@@ -117,7 +117,7 @@ impl Desk {
     }
 }
 
-/// Whether a method is an errand that Portolan runs.
+/// Whether a method is a task that Portolan runs.
 pub(super) fn is_errand(method: &str, serves: Serves) -> bool {
     match method {
         "fs/read_text_file" | "fs/write_text_file" => serves.files,

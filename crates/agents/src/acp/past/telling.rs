@@ -15,7 +15,7 @@ use super::super::{
     updates::CONVERSATION,
     wire::{self, some_text, text},
 };
-use crate::driver::Turnout;
+use crate::driver::Output;
 
 /// A longer prompt is shown in parts. It stays in memory until its end.
 const LONGEST: usize = 16 * 1024 * 1024;
@@ -44,7 +44,7 @@ impl Telling {
         if params["sessionId"] != self.session.as_str() || !CONVERSATION.contains(&kind.as_str()) {
             return vec![];
         }
-        let mut out = Turnout::default();
+        let mut out = Output::default();
         if kind == "user_message_chunk" {
             return self.users_words(update, line.len(), out);
         }
@@ -54,7 +54,7 @@ impl Telling {
         entries
     }
 
-    fn users_words(&mut self, update: &Value, size: usize, mut out: Turnout) -> Vec<PastEntry> {
+    fn users_words(&mut self, update: &Value, size: usize, mut out: Output) -> Vec<PastEntry> {
         if subagents::marked(update).is_some() {
             // The prompt of a subagent is in the call that started it.
             return vec![];
@@ -84,7 +84,7 @@ impl Telling {
 
     /// No more updates come.
     pub(super) fn end(mut self) -> Vec<PastEntry> {
-        let mut out = Turnout::default();
+        let mut out = Output::default();
         self.translate.end_all_words(Ending::Whole, &mut out);
         let mut entries = said(out);
         entries.extend(self.prompt_ends());
@@ -92,8 +92,8 @@ impl Telling {
     }
 }
 
-/// The messages and tool calls in a turnout; streamed pieces are part of them.
-fn said(out: Turnout) -> Vec<PastEntry> {
+/// The messages and tool calls in a output; streamed pieces are part of them.
+fn said(out: Output) -> Vec<PastEntry> {
     let entry = |report| match report {
         Report::Event {
             event:

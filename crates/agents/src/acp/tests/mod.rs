@@ -17,7 +17,7 @@ use std::{collections::HashMap, path::PathBuf};
 use portolan_core::{
     Event,
     event::Content,
-    ports::{Instruction, Order, Report, Ticket},
+    ports::{Instruction, InstructionId, Order, Report},
     request::{Answer, Ask, Scope},
 };
 use serde_json::{Value, json};
@@ -27,23 +27,25 @@ use super::{
     fuzz::setup,
     translate::{Begin, Setup, Translate},
 };
-use crate::driver::{Translator as _, Turnout};
+use crate::driver::{Output, Translator as _};
 
-fn turnout(work: impl FnOnce(&mut Turnout)) -> Turnout {
-    let mut out = Turnout::default();
+fn output_of(work: impl FnOnce(&mut Output)) -> Output {
+    let mut out = Output::default();
     work(&mut out);
     out
 }
 
-fn said(translate: &mut Translate, message: &Value) -> Turnout {
-    turnout(|out| translate.line(&message.to_string(), out))
+fn said(translate: &mut Translate, message: &Value) -> Output {
+    output_of(|out| translate.line(&message.to_string(), out))
 }
 
-fn told(translate: &mut Translate, ticket: u64, order: Order) -> Turnout {
-    turnout(|out| translate.instruct(Instruction { ticket: Ticket(ticket), order }, out))
+fn told(translate: &mut Translate, instruction_id: u64, order: Order) -> Output {
+    output_of(|out| {
+        translate.instruct(Instruction { instruction_id: InstructionId(instruction_id), order }, out)
+    })
 }
 
-fn written(out: &Turnout) -> Vec<Value> {
+fn written(out: &Output) -> Vec<Value> {
     let line = |bytes: &[u8]| serde_json::from_slice(bytes).unwrap();
     out.writes.iter().map(|write| line(write.outbound.bytes())).collect()
 }
@@ -62,15 +64,15 @@ fn prompt(text: &str) -> Order {
 }
 
 /// The answer to Portolan's newest request with this method.
-fn answer_to(out: &Turnout, method: &str, result: &Value) -> Value {
+fn answer_to(out: &Output, method: &str, result: &Value) -> Value {
     json!({ "id": asked(out, method)["id"], "result": result })
 }
 
-fn refusal_of(out: &Turnout, method: &str, code: i64, message: &str) -> Value {
+fn refusal_of(out: &Output, method: &str, code: i64, message: &str) -> Value {
     json!({ "id": asked(out, method)["id"], "error": { "code": code, "message": message } })
 }
 
-fn asked(out: &Turnout, method: &str) -> Value {
+fn asked(out: &Output, method: &str) -> Value {
     let asked = written(out).into_iter().rev().find(|line| line["method"] == method);
     asked.unwrap_or_else(|| panic!("{method} was not asked: {out:?}"))
 }
@@ -84,9 +86,9 @@ fn everything() -> Value {
 }
 
 /// An initialised translator, and its output.
-fn initialized(setup: Setup, told: &Value) -> (Translate, Turnout) {
+fn initialized(setup: Setup, told: &Value) -> (Translate, Output) {
     let mut translate = Translate::new(setup);
-    let out = turnout(|out| translate.start(out));
+    let out = output_of(|out| translate.start(out));
     let out = said(&mut translate, &answer_to(&out, "initialize", told));
     (translate, out)
 }
@@ -102,7 +104,7 @@ fn ready(setup: Setup) -> Translate {
     translate
 }
 
-fn events(out: &Turnout) -> Vec<&Event> {
+fn events(out: &Output) -> Vec<&Event> {
     events_of(&out.reports)
 }
 
@@ -137,13 +139,13 @@ fn recording(name: &str) -> Vec<Line> {
 /// Plays a recording, and writes down the result.
 struct Player {
     translate: Translate,
-    tickets: u64,
+    instruction_ids: u64,
     /// Portolan's ids for those of the recording.
     ids: HashMap<String, Value>,
     /// Portolan's requests that the recording does not have yet.
     unmatched: Vec<Value>,
     asks: HashMap<String, (Ask, Value)>,
-    errands: Vec<String>,
+    tasks: Vec<String>,
     score: String,
     reports: Vec<Report>,
     writes: Vec<Value>,
@@ -165,11 +167,11 @@ impl Player {
         let setup = Setup { agent: agent.into(), title: known.title.into(), known, begin, serves, ..setup() };
         let mut player = Self {
             translate: Translate::new(setup),
-            tickets: 100,
+            instruction_ids: 100,
             ids: HashMap::new(),
             unmatched: vec![],
             asks: HashMap::new(),
-            errands: vec![],
+            tasks: vec![],
             score: String::new(),
             reports: vec![],
             writes: vec![],
@@ -180,7 +182,7 @@ impl Player {
         player
     }
 
-    fn note(&mut self, heading: &str, raw: &Value, out: Turnout) {
+    fn note(&mut self, heading: &str, raw: &Value, out: Output) {
         use std::fmt::Write as _;
         writeln!(self.score, "{heading}").unwrap();
         for report in &out.reports {
@@ -189,9 +191,9 @@ impl Player {
             }
             writeln!(self.score, "    {}", show(report)).unwrap();
         }
-        for errand in &out.errands {
-            self.errands.push(errand.key.clone());
-            writeln!(self.score, "    errand {} {} {}", errand.key, errand.method, errand.params).unwrap();
+        for task in &out.tasks {
+            self.tasks.push(task.key.clone());
+            writeln!(self.score, "    task {} {} {}", task.key, task.method, task.params).unwrap();
         }
         let lines = written(&out);
         for line in &lines {
@@ -223,7 +225,7 @@ impl Player {
         let params = &msg["params"];
         match msg["method"].as_str() {
             Some("initialize") => {
-                let out = turnout(|out| self.translate.start(out));
+                let out = output_of(|out| self.translate.start(out));
                 self.note("> start", msg, out);
             }
             Some("session/new" | "session/load" | "session/resume" | "session/close") => {}
@@ -258,13 +260,13 @@ impl Player {
 
     fn host_answers(&mut self, msg: &Value) {
         let key = msg["id"].to_string();
-        if let Some(place) = self.errands.iter().position(|errand| *errand == key) {
-            self.errands.remove(place);
+        if let Some(place) = self.tasks.iter().position(|task| *task == key) {
+            self.tasks.remove(place);
             let done = match msg.get("result") {
                 Some(result) => Ok(result.clone()),
                 None => Err(serde_json::from_value(msg["error"].clone()).unwrap()),
             };
-            let out = turnout(|out| self.translate.errand_done(&key, done, out));
+            let out = output_of(|out| self.translate.task_done(&key, done, out));
             return self.note("> done", msg, out);
         }
         let Some((ask, raw)) = self.asks.remove(&key) else { return };
@@ -282,9 +284,9 @@ impl Player {
     }
 
     fn order(&mut self, heading: &str, order: Order) {
-        self.tickets += 1;
-        let out = told(&mut self.translate, self.tickets, order);
-        self.note(&format!("{heading} {}", self.tickets), &Value::Null, out);
+        self.instruction_ids += 1;
+        let out = told(&mut self.translate, self.instruction_ids, order);
+        self.note(&format!("{heading} {}", self.instruction_ids), &Value::Null, out);
     }
 }
 

@@ -3,14 +3,14 @@
 use portolan_core::{
     Event,
     event::{Content, ResetReason, ToolOutcome, TurnOutcome, TurnResult},
-    ports::{Order, Report, Ticket},
+    ports::{InstructionId, Order, Report},
     request::{Answer, Ask, AskOption, Scope, Verdict},
 };
 use serde_json::{Value, json};
 
 use super::{
     Begin, Player, Setup, Translate, answer_to, asked, catalogue, events, events_of, everything, initialized,
-    prompt, ready, refusal_of, said, setup, told, turnout, update, words, written,
+    output_of, prompt, ready, refusal_of, said, setup, told, update, words, written,
 };
 use crate::{
     acp::{Serves, requests::Choices},
@@ -277,7 +277,7 @@ fn the_past_is_not_repeated_however_late_the_agent_replays_it() {
     let timer = out.timers.last().unwrap().0;
     let out = said(&mut acp, &words("not so long ago"));
     assert_eq!((out.reports.len(), out.timers.len()), (0, 1), "it is waited for quiet: {out:?}");
-    let out = turnout(|out| acp.timeout(timer, out));
+    let out = output_of(|out| acp.timeout(timer, out));
     assert_eq!(out.reports, [Report::Ready]);
     told(&mut acp, 1, prompt("go on"));
     assert!(!said(&mut acp, &words("now")).reports.is_empty());
@@ -319,7 +319,7 @@ fn a_cancel_without_an_answer_still_ends_the_turn() {
     let out = told(&mut acp, 2, Order::Interrupt);
     let (timer, after) = out.timers[0];
     assert_eq!(after, Some(setup().patience));
-    let out = turnout(|out| acp.timeout(timer, out));
+    let out = output_of(|out| acp.timeout(timer, out));
     assert_eq!(ended(&out.reports).unwrap().outcome, TurnOutcome::Interrupted);
     assert!(events(&out).iter().any(|event| matches!(event, Event::Notice { .. })), "{out:?}");
     let late = said(&mut acp, &json!({ "id": 3, "result": { "stopReason": "cancelled" } }));
@@ -359,7 +359,10 @@ fn a_second_prompt_never_reaches_an_agent_that_is_at_work() {
     told(&mut acp, 1, prompt("first"));
     let out = told(&mut acp, 2, prompt("second"));
     assert_eq!(out.writes, []);
-    assert!(matches!(out.reports[..], [Report::Rejected { ticket: Ticket(2), .. }]), "{out:?}");
+    assert!(
+        matches!(out.reports[..], [Report::Rejected { instruction_id: InstructionId(2), .. }]),
+        "{out:?}"
+    );
     let capabilities = crate::acp::capabilities(catalogue::known("goose"), &crate::acp::Config::default());
     assert_eq!(capabilities.prompt_queue, portolan_core::capabilities::PromptQueue::Held);
     for agent in ["claude-agent-acp", "codex-acp", "copilot", "opencode", "qwen"] {
@@ -402,7 +405,7 @@ fn an_id_of_the_agent_is_not_an_id_of_portolan() {
     assert!(out.reports.iter().any(|report| matches!(report, Report::RequestOpened { .. })), "{out:?}");
     // The id may come after the result, and may be a text.
     let line = format!("{{\"jsonrpc\":\"2.0\",\"result\":{{\"stopReason\":\"end_turn\"}},\"id\":{ours}}}");
-    let out = turnout(|out| acp.line(&line, out));
+    let out = output_of(|out| acp.line(&line, out));
     assert!(ended(&out.reports).is_some(), "{out:?}");
     let text = said(&mut acp, &json!({ "id": ours.to_string(), "result": {} }));
     assert_eq!(text.reports, [], "nobody asked under that name");
@@ -420,13 +423,13 @@ fn only_offered_errands_are_done_and_others_are_declined() {
     for (serves, files, terminals) in [(false, 0, 0), (true, 1, 1)] {
         let serves = Serves { files: serves, terminals: serves };
         let mut acp = Translate::new(Setup { serves, ..setup() });
-        let out = turnout(|out| acp.start(out));
+        let out = output_of(|out| acp.start(out));
         let offered = &asked(&out, "initialize")["params"]["clientCapabilities"];
         assert_eq!(offered["fs"], json!({ "readTextFile": serves.files, "writeTextFile": serves.files }));
         assert_eq!(offered["terminal"], serves.terminals);
         let mut acp = ready(Setup { serves, ..setup() });
         let (read, run) = (said(&mut acp, &read), said(&mut acp, &run));
-        assert_eq!((read.errands.len(), run.errands.len()), (files, terminals));
+        assert_eq!((read.tasks.len(), run.tasks.len()), (files, terminals));
         if !serves.files {
             assert_eq!(written(&read)[0]["error"]["code"], -32601);
         }
@@ -451,9 +454,9 @@ fn the_output_of_a_terminal_is_shown_with_its_call() {
         "title": "ls", "content": [{ "type": "terminal", "terminalId": "terminal-1" }] });
     said(&mut acp, &update(&call));
     let release = json!({ "id": 9, "method": "terminal/release", "params": { "terminalId": "terminal-1" } });
-    let key = said(&mut acp, &release).errands[0].key.clone();
+    let key = said(&mut acp, &release).tasks[0].key.clone();
     let out =
-        turnout(|out| acp.errand_done(&key, Ok(json!({ "output": "a.txt\n", "truncated": false })), out));
+        output_of(|out| acp.task_done(&key, Ok(json!({ "output": "a.txt\n", "truncated": false })), out));
     assert_eq!(written(&out)[0]["result"], json!({}));
     let done = json!({ "sessionUpdate": "tool_call_update", "toolCallId": "t", "status": "completed" });
     let out = said(&mut acp, &update(&done));
@@ -561,7 +564,7 @@ fn models_and_modes_are_set_in_whichever_shape_the_agent_has_them() {
         let out = told(&mut acp, 1, Order::SetModel(Some("b".into())));
         assert_eq!(asked(&out, method)["params"], params);
         let out = said(&mut acp, &answer_to(&out, method, &json!({})));
-        assert!(out.reports.contains(&Report::Consumed { ticket: Ticket(1), result: None }));
+        assert!(out.reports.contains(&Report::Consumed { instruction_id: InstructionId(1), result: None }));
         assert!(
             matches!(events(&out)[..], [Event::AgentInfo { info }] if info.model.as_deref() == Some("b"))
         );
@@ -624,7 +627,7 @@ fn the_usage_of_a_turn_is_read_in_every_form() {
 #[test]
 fn version_one_is_offered_and_no_other_is_spoken() {
     let mut acp = Translate::new(setup());
-    let out = turnout(|out| acp.start(out));
+    let out = output_of(|out| acp.start(out));
     assert_eq!(asked(&out, "initialize")["params"]["protocolVersion"], 1);
     assert_eq!(out.timers[0].1, Some(setup().start_patience), "a first start takes long");
     for version in [json!(2), json!(0), json!("1"), Value::Null] {
@@ -642,8 +645,8 @@ fn version_one_is_offered_and_no_other_is_spoken() {
 #[test]
 fn an_agent_that_never_begins_is_given_up_with_the_reason() {
     let mut acp = Translate::new(setup());
-    let out = turnout(|out| acp.start(out));
+    let out = output_of(|out| acp.start(out));
     let timer = out.timers[0].0;
-    let out = turnout(|out| acp.timeout(timer, out));
+    let out = output_of(|out| acp.timeout(timer, out));
     assert!(out.fault.as_deref().is_some_and(|why| why.contains("did not answer within 60 s")), "{out:?}");
 }

@@ -5,15 +5,15 @@ use std::time::Duration;
 use portolan_core::{
     Event,
     event::{Content, ErrorKind, ItemKind, TurnOutcome},
-    ports::{Order, Report, Ticket},
+    ports::{InstructionId, Order, Report},
     request::{Answer, Ask},
 };
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::{
-    Setup, answer_to, asked, events, everything, initialized, prompt, ready, refusal_of, said, setup, told,
-    turnout, update, words, written,
+    Setup, answer_to, asked, events, everything, initialized, output_of, prompt, ready, refusal_of, said,
+    setup, told, update, words, written,
 };
 use crate::{
     acp::{
@@ -73,7 +73,7 @@ fn a_too_young_conversation_is_resumed_later_and_a_notice_says_so() {
     assert!(out.timers.contains(&(OLD_ENOUGH, Some(wait))), "{out:?}");
     let waits = |event: &&&Event| matches!(event, Event::Notice { text, .. } if text.contains("in 34 s"));
     assert_eq!(events(&out).iter().filter(waits).count(), 1, "{out:?}");
-    let out = turnout(|out| acp.timeout(OLD_ENOUGH, out));
+    let out = output_of(|out| acp.timeout(OLD_ENOUGH, out));
     assert_eq!(asked(&out, "session/resume")["params"]["sessionId"], "S");
 }
 
@@ -98,7 +98,11 @@ fn a_prompt_holds_text_images_and_resources() {
     assert!(out.timers.iter().all(|(timer, _)| *timer == HEARD_SINCE), "a turn takes as long as it takes");
     assert!(matches!(out.reports[..], [Report::TurnStarted { .. }]));
     let out = said(&mut acp, &words("I"));
-    assert_eq!(out.reports[0], Report::Consumed { ticket: Ticket(1), result: None }, "it has taken it up");
+    assert_eq!(
+        out.reports[0],
+        Report::Consumed { instruction_id: InstructionId(1), result: None },
+        "it has taken it up"
+    );
 }
 
 // covers: 003-059
@@ -261,7 +265,7 @@ fn an_acp_message_can_be_sent_unless_only_portolan_may_send_it() {
     assert_eq!(asked(&out, "session/set_config_option")["params"], params);
     let out = said(&mut acp, &answer_to(&out, "session/set_config_option", &json!({ "configOptions": [] })));
     let result = Some(json!({ "configOptions": [] }));
-    assert!(out.reports.contains(&Report::Consumed { ticket: Ticket(1), result }), "{out:?}");
+    assert!(out.reports.contains(&Report::Consumed { instruction_id: InstructionId(1), result }), "{out:?}");
     let out = told(&mut acp, 2, native("session/list", json!({})));
     assert_eq!(asked(&out, "session/list")["params"], json!({}));
     for order in
@@ -281,19 +285,19 @@ fn a_request_that_is_never_answered_fails_with_the_reason() {
     let mut acp = ready(setup());
     let out = told(&mut acp, 1, Order::SetMode("code".into()));
     let timer = out.timers[0].0;
-    let out = turnout(|out| acp.timeout(timer, out));
+    let out = output_of(|out| acp.timeout(timer, out));
     assert!(
         matches!(&out.reports[..], [Report::Rejected { error, .. }] if error.contains("30 s")),
         "{out:?}"
     );
-    assert_eq!(turnout(|out| acp.timeout(timer, out)).reports, []);
+    assert_eq!(output_of(|out| acp.timeout(timer, out)).reports, []);
 }
 
 #[test]
 fn an_undelivered_prompt_is_no_turn() {
     let mut acp = ready(setup());
     told(&mut acp, 1, prompt("do it"));
-    let out = turnout(|out| acp.undelivered(Ticket(1), "gone", out));
+    let out = output_of(|out| acp.undelivered(InstructionId(1), "gone", out));
     assert!(matches!(out.reports[..], [Report::TurnEnded { .. }, Report::Rejected { .. }]), "{out:?}");
     assert!(!told(&mut acp, 2, prompt("again")).writes.is_empty());
 }
@@ -301,12 +305,12 @@ fn an_undelivered_prompt_is_no_turn() {
 #[test]
 fn a_farewell_stops_the_turn_or_closes_the_session() {
     let mut acp = ready(setup());
-    let out = turnout(|out| acp.farewell(out));
+    let out = output_of(|out| acp.farewell(out));
     assert_eq!(asked(&out, "session/close")["params"], json!({ "sessionId": "S" }));
     assert!(out.closes_input);
     let mut acp = ready(setup());
     told(&mut acp, 1, prompt("do it"));
-    let out = turnout(|out| acp.farewell(out));
+    let out = output_of(|out| acp.farewell(out));
     assert_eq!(written(&out)[0]["method"], "session/cancel");
     assert!(out.closes_input);
 }
@@ -314,7 +318,7 @@ fn a_farewell_stops_the_turn_or_closes_the_session() {
 #[test]
 fn a_session_over_another_road_shows_that_first() {
     let mut acp = super::Translate::new(Setup { notices: vec!["no other way".into()], ..setup() });
-    let out = turnout(|out| acp.start(out));
+    let out = output_of(|out| acp.start(out));
     assert!(matches!(events(&out)[..], [Event::Notice { text, .. }] if text == "no other way"), "{out:?}");
 }
 

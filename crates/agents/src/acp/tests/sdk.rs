@@ -7,7 +7,7 @@ use agent_client_protocol::{
 use portolan_core::{
     Event,
     event::{Content, ToolOutcome, TurnOutcome},
-    ports::{Order, Report, Ticket},
+    ports::{InstructionId, Order, Report},
     request::Answer,
 };
 use serde::{Serialize, de::DeserializeOwned};
@@ -18,8 +18,8 @@ use tokio::{
 };
 use tokio_util::compat::{TokioAsyncReadCompatExt as _, TokioAsyncWriteCompatExt as _};
 
-use super::{Player, Serves, Setup, Translate, prompt, setup, turnout};
-use crate::driver::{Translator as _, Turnout};
+use super::{Player, Serves, Setup, Translate, output_of, prompt, setup};
+use crate::driver::{Output, Translator as _};
 
 /// Generous: on an idle machine the awaited events come at once.
 const LONG: Duration = Duration::from_mins(1);
@@ -113,15 +113,15 @@ impl Host {
         Self { translate: Translate::new(Setup { serves, ..setup() }), to_agent, from_agent, reports: vec![] }
     }
 
-    async fn take(&mut self, out: Turnout) {
+    async fn take(&mut self, out: Output) {
         let mut outs = vec![out];
         while let Some(out) = outs.pop() {
             assert_eq!(out.fault, None, "{:?}", self.reports);
             for write in out.writes {
                 self.to_agent.write_all(write.outbound.bytes()).await.unwrap();
             }
-            for errand in out.errands {
-                let done = match errand.method.as_str() {
+            for task in out.tasks {
+                let done = match task.method.as_str() {
                     "terminal/create" => Ok(json!({ "terminalId": "terminal-1" })),
                     "terminal/wait_for_exit" => Ok(json!({ "exitCode": 0, "signal": null })),
                     "terminal/output" => Ok(json!({ "output": "hello", "truncated": false })),
@@ -131,15 +131,15 @@ impl Host {
                         Err(portolan_wire::jsonrpc::Error { code: -32002, message, data: None })
                     }
                 };
-                outs.push(turnout(|out| self.translate.errand_done(&errand.key, done, out)));
+                outs.push(output_of(|out| self.translate.task_done(&task.key, done, out)));
             }
             self.reports.extend(out.reports);
         }
     }
 
     async fn order(&mut self, order: Order) {
-        let instruction = portolan_core::ports::Instruction { ticket: Ticket(1), order };
-        let out = turnout(|out| self.translate.instruct(instruction, out));
+        let instruction = portolan_core::ports::Instruction { instruction_id: InstructionId(1), order };
+        let out = output_of(|out| self.translate.instruct(instruction, out));
         self.take(out).await;
     }
 
@@ -148,7 +148,7 @@ impl Host {
             let line = timeout(LONG, self.from_agent.next_line()).await;
             let line =
                 line.unwrap_or_else(|_| panic!("nothing more is said: {:?}", self.reports)).unwrap().unwrap();
-            let out = turnout(|out| self.translate.line(&line, out));
+            let out = output_of(|out| self.translate.line(&line, out));
             self.take(out).await;
         }
     }
@@ -158,7 +158,7 @@ impl Host {
 #[tokio::test]
 async fn an_agent_of_the_sdk_and_portolan_understand_each_other() {
     let mut host = Host::start();
-    let out = turnout(|out| host.translate.start(out));
+    let out = output_of(|out| host.translate.start(out));
     host.take(out).await;
     host.until(|report| *report == Report::Ready).await;
     host.order(prompt("do it")).await;

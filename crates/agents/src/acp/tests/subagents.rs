@@ -4,7 +4,7 @@ use portolan_core::{Event, event::ToolOutcome, ports::Report};
 use serde_json::{Value, json};
 
 use super::{events, prompt, ready, said, setup, told, update};
-use crate::driver::Turnout;
+use crate::driver::Output;
 
 fn marked(mut told: Value, parent: &str) -> Value {
     told["_meta"]["claudeCode"]["parentToolUseId"] = json!(parent);
@@ -27,7 +27,7 @@ fn ended(id: &str, status: &str) -> Value {
 }
 
 /// The events in a word or two, with their parents.
-fn shown(outs: &[Turnout]) -> Vec<String> {
+fn shown(outs: &[Output]) -> Vec<String> {
     let word = |event: &Event| match event {
         Event::SubagentStarted { subagent, parent, description, background, .. } => {
             Some(format!("begins {subagent} {description} of {parent:?} {background}"))

@@ -10,15 +10,15 @@ use portolan_core::{
 use serde_json::{Value, json};
 
 use super::{
-    Begin, Setup, Translate, answer_to, asked, events, everything, initialized, prompt, ready, refusal_of,
-    said, setup, told, turnout, update, words,
+    Begin, Setup, Translate, answer_to, asked, events, everything, initialized, output_of, prompt, ready,
+    refusal_of, said, setup, told, update, words,
 };
 use crate::{
     acp::translate::{HEARD_SINCE, QUIET_SINCE},
-    driver::{Translator as _, Turnout},
+    driver::{Output, Translator as _},
 };
 
-fn warnings(out: &Turnout) -> Vec<String> {
+fn warnings(out: &Output) -> Vec<String> {
     let warning = |event: &Event| match event {
         Event::Notice { level: Level::Warning, text } => Some(text.clone()),
         _ => None,
@@ -30,7 +30,7 @@ fn warnings(out: &Turnout) -> Vec<String> {
 
 /// Looks once; returns the notices, and whether there will be another look.
 fn look(acp: &mut Translate) -> (Vec<String>, bool) {
-    let out = turnout(|out| acp.timeout(HEARD_SINCE, out));
+    let out = output_of(|out| acp.timeout(HEARD_SINCE, out));
     let again = out.timers.iter().any(|(timer, after)| *timer == HEARD_SINCE && after.is_some());
     (warnings(&out), again)
 }
@@ -81,7 +81,7 @@ fn an_agent_that_waits_for_a_tool_or_an_answer_is_not_reported_as_silent() {
 
 // --------------------------------------------------------------------------------------------- forgotten
 
-fn loading(exchanges: u64) -> (Translate, Turnout) {
+fn loading(exchanges: u64) -> (Translate, Output) {
     let begin = Begin::Resume { session: "S".into(), own: true };
     let mut told = everything();
     told["agentCapabilities"]["sessionCapabilities"] = json!({});
@@ -93,7 +93,7 @@ fn piece(kind: &str, text: &str) -> Value {
 }
 
 /// The replayed past, before and after the conversation is reported as loaded.
-fn loaded(exchanges: u64, past: &[Value]) -> Turnout {
+fn loaded(exchanges: u64, past: &[Value]) -> Output {
     let (mut acp, out) = loading(exchanges);
     let (before, after) = past.split_at(past.len() / 2);
     for line in before {
@@ -103,10 +103,10 @@ fn loaded(exchanges: u64, past: &[Value]) -> Turnout {
     for line in after {
         assert_eq!(said(&mut acp, line).reports, []);
     }
-    turnout(|out| acp.timeout(QUIET_SINCE, out))
+    output_of(|out| acp.timeout(QUIET_SINCE, out))
 }
 
-fn is_reset(out: &Turnout) -> bool {
+fn is_reset(out: &Output) -> bool {
     events(out).iter().any(|event| matches!(event, Event::ConversationReset { .. }))
 }
 

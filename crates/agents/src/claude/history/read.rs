@@ -24,7 +24,7 @@ use crate::{
         translate::{Repeats, Setup, Translate},
         wire,
     },
-    driver::{Translator as _, Turnout},
+    driver::{Output, Translator as _},
     prices::Prices,
 };
 
@@ -173,7 +173,7 @@ impl Reading<'_> {
             "tool_use_result": told.tool_use_result,
             "parent_tool_use_id": parent,
         });
-        let mut out = Turnout::default();
+        let mut out = Output::default();
         self.translate.line(&message.to_string(), &mut out);
         for report in out.reports {
             if let Report::Event { event, .. } = report

@@ -4,18 +4,18 @@ use indexmap::indexmap;
 use portolan_core::{
     Event,
     event::{Content, ErrorKind, HookStatus, Level, Setting, TurnOutcome, plain_text},
-    ports::{Order, Report, Ticket},
+    ports::{InstructionId, Order, Report},
     request::{Answer, Ask, Scope},
 };
 use serde_json::{Value, json};
 
-use super::{events, latest, ready, said, told, turnout, written};
+use super::{events, latest, output_of, ready, said, told, written};
 use crate::{
     claude::{
         Version, names,
         translate::{Repeats, Translate},
     },
-    driver::{Settles, Timer, Translator as _, Turnout},
+    driver::{Output, Settles, Timer, Translator as _},
 };
 
 fn ask(request: Value) -> Value {
@@ -29,7 +29,7 @@ fn tool_request() -> Value {
             { "type": "something_newer", "x": 1 }] }))
 }
 
-fn opened(out: &Turnout) -> (String, Ask) {
+fn opened(out: &Output) -> (String, Ask) {
     match &out.reports[..] {
         [Report::RequestOpened { key, ask, .. }] => (key.clone(), (**ask).clone()),
         other => panic!("{other:?}"),
@@ -41,7 +41,7 @@ fn answered(request: Value, answer: Answer) -> Value {
     let mut translate = ready();
     let (key, ask) = opened(&said(&mut translate, &request));
     let out = told(&mut translate, 7, Order::Answer { key, ask: Box::new(ask), answer });
-    assert_eq!((out.writes[0].ticket, out.writes[0].settles), (Some(Ticket(7)), Settles::Now));
+    assert_eq!((out.writes[0].instruction_id, out.writes[0].settles), (Some(InstructionId(7)), Settles::Now));
     let line = written(&out).remove(0);
     assert_eq!(line["type"], "control_response");
     assert_eq!(line["response"]["subtype"], "success");
@@ -162,7 +162,7 @@ fn an_elicitation_takes_data_or_a_denial() {
 #[test]
 fn messages_to_a_served_mcp_server_open_requests_even_before_the_start_is_answered() {
     let mut translate = latest();
-    turnout(|out| translate.start(out));
+    output_of(|out| translate.start(out));
     let request =
         |message: Value| ask(json!({ "subtype": "mcp_message", "server_name": "demo", "message": message }));
     let out = said(&mut translate, &request(json!({ "jsonrpc": "2.0", "id": 3, "method": "initialize" })));
@@ -218,19 +218,22 @@ fn an_interrupt_releases_hooks_and_the_cli_takes_permissions_back() {
         answer: Answer::allow(),
     };
     let out = told(&mut translate, 8, late);
-    assert!(matches!(out.reports[..], [Report::Rejected { ticket: Ticket(8), .. }]), "{out:?}");
+    assert!(
+        matches!(out.reports[..], [Report::Rejected { instruction_id: InstructionId(8), .. }]),
+        "{out:?}"
+    );
 }
 
 // ------------------------------------------------------------------------------ control requests
 
-fn reply(translate: &mut Translate, id: &Value, response: Value) -> Turnout {
+fn reply(translate: &mut Translate, id: &Value, response: Value) -> Output {
     let mut response = response;
     response["request_id"] = id.clone();
     said(translate, &json!({ "type": "control_response", "response": response }))
 }
 
 /// Sends an order, and returns its request and the result of a bare success.
-fn controlled(order: Order) -> (Value, Turnout) {
+fn controlled(order: Order) -> (Value, Output) {
     let mut translate = ready();
     let out = told(&mut translate, 7, order);
     let line = written(&out).remove(0);
@@ -243,7 +246,7 @@ fn controlled(order: Order) -> (Value, Turnout) {
 #[test]
 fn every_control_is_sent_in_the_words_of_the_cli_and_a_bare_success_settles_it() {
     let server = || "s".to_owned();
-    let prompt = names::prompt(super::SESSION, Ticket(3));
+    let prompt = names::prompt(super::SESSION, InstructionId(3));
     for (order, request) in [
         (Order::SetModel(Some("m".into())), json!({ "subtype": "set_model", "model": "m" })),
         (Order::SetModel(None), json!({ "subtype": "set_model" })),
@@ -266,7 +269,7 @@ fn every_control_is_sent_in_the_words_of_the_cli_and_a_bare_success_settles_it()
             json!({ "subtype": "mcp_message", "server_name": "s", "message": { "id": 1 } }),
         ),
         (
-            Order::Rewind { prompt: Ticket(3), dry_run: true },
+            Order::Rewind { prompt: InstructionId(3), dry_run: true },
             json!({ "subtype": "rewind_files", "user_message_id": prompt, "dry_run": true }),
         ),
         (Order::Context, json!({ "subtype": "get_context_usage" })),
@@ -274,7 +277,10 @@ fn every_control_is_sent_in_the_words_of_the_cli_and_a_bare_success_settles_it()
     ] {
         let (sent, answer) = controlled(order);
         assert_eq!(sent, request);
-        assert!(answer.reports.contains(&Report::Consumed { ticket: Ticket(7), result: None }), "{answer:?}");
+        assert!(
+            answer.reports.contains(&Report::Consumed { instruction_id: InstructionId(7), result: None }),
+            "{answer:?}"
+        );
     }
 }
 
@@ -284,7 +290,10 @@ fn an_error_rejects_with_the_message_of_the_cli() {
     let out = told(&mut translate, 7, Order::McpReconnect("nope".into()));
     let id = written(&out)[0]["request_id"].clone();
     let out = reply(&mut translate, &id, json!({ "subtype": "error", "error": "Server not found: nope" }));
-    assert_eq!(out.reports, [Report::Rejected { ticket: Ticket(7), error: "Server not found: nope".into() }]);
+    assert_eq!(
+        out.reports,
+        [Report::Rejected { instruction_id: InstructionId(7), error: "Server not found: nope".into() }]
+    );
     let again = reply(&mut translate, &id, json!({ "subtype": "success" }));
     assert_eq!(again.reports, [], "a second answer is nobody's");
 }
@@ -297,11 +306,13 @@ fn a_control_request_without_an_answer_fails_after_its_time_limit() {
     let &[(timer, Some(after))] = &out.timers[..] else { panic!("{out:?}") };
     assert_eq!(after.as_secs(), 30);
     let id = written(&out)[0]["request_id"].clone();
-    let out = turnout(|out| translate.timeout(timer, out));
-    let [Report::Rejected { ticket: Ticket(7), error }] = &out.reports[..] else { panic!("{out:?}") };
+    let out = output_of(|out| translate.timeout(timer, out));
+    let [Report::Rejected { instruction_id: InstructionId(7), error }] = &out.reports[..] else {
+        panic!("{out:?}")
+    };
     assert!(error.contains("30 s"), "{error}");
     assert_eq!(reply(&mut translate, &id, json!({ "subtype": "success" })).reports, [], "a late answer");
-    assert_eq!(turnout(|out| translate.timeout(Timer(99), out)), Turnout::default());
+    assert_eq!(output_of(|out| translate.timeout(Timer(99), out)), Output::default());
 }
 
 // covers: 004-111
@@ -309,9 +320,12 @@ fn a_control_request_without_an_answer_fails_after_its_time_limit() {
 fn a_lost_connection_rejects_open_requests_and_a_new_one_begins_with_initialize() {
     let mut translate = ready();
     told(&mut translate, 7, Order::Context);
-    let out = turnout(|out| translate.link_lost(out));
-    assert!(matches!(out.reports[..], [Report::Rejected { ticket: Ticket(7), .. }]), "{out:?}");
-    let out = turnout(|out| translate.link_restored(out));
+    let out = output_of(|out| translate.link_lost(out));
+    assert!(
+        matches!(out.reports[..], [Report::Rejected { instruction_id: InstructionId(7), .. }]),
+        "{out:?}"
+    );
+    let out = output_of(|out| translate.link_restored(out));
     assert_eq!(written(&out)[0]["request"]["subtype"], "initialize");
 }
 
@@ -319,7 +333,7 @@ fn a_lost_connection_rejects_open_requests_and_a_new_one_begins_with_initialize(
 fn a_permission_that_was_taken_back_while_the_link_was_down_is_withdrawn() {
     let mut translate = ready();
     said(&mut translate, &tool_request());
-    let out = turnout(|out| translate.link_restored(out));
+    let out = output_of(|out| translate.link_restored(out));
     let id = written(&out)[0]["request_id"].clone();
     let lost = json!({ "type": "control_request", "request_id": "k2",
         "request": { "subtype": "can_use_tool", "tool_name": "Read", "input": {} } });
@@ -337,7 +351,7 @@ fn a_permission_that_was_taken_back_while_the_link_was_down_is_withdrawn() {
 fn a_permission_that_is_answered_while_the_open_ones_are_listed_is_not_asked_again() {
     let mut translate = ready();
     let (key, asked) = opened(&said(&mut translate, &tool_request()));
-    let id = written(&turnout(|out| translate.link_restored(out)))[0]["request_id"].clone();
+    let id = written(&output_of(|out| translate.link_restored(out)))[0]["request_id"].clone();
     told(&mut translate, 7, Order::Answer { key, ask: Box::new(asked), answer: Answer::allow() });
     let list = |id: &Value| {
         let answer = json!({ "subtype": "error", "error": "Already initialized",
@@ -347,7 +361,7 @@ fn a_permission_that_is_answered_while_the_open_ones_are_listed_is_not_asked_aga
     let (id, answer) = list(&id);
     assert_eq!(reply(&mut translate, &id, answer).reports, [], "the list is older than the answer");
     // After the next loss the same list means that the answer never arrived.
-    let id = written(&turnout(|out| translate.link_restored(out)))[0]["request_id"].clone();
+    let id = written(&output_of(|out| translate.link_restored(out)))[0]["request_id"].clone();
     let (id, answer) = list(&id);
     assert_eq!(opened(&reply(&mut translate, &id, answer)).0, "k1");
 }
@@ -410,7 +424,7 @@ fn environment_variables_that_the_running_cli_does_not_take_are_reported() {
     let answer = json!({ "subtype": "success", "response": { "applied": ["A"] } });
     let out = reply(&mut translate, &id, answer);
     assert!(
-        matches!(&out.reports[0], Report::Consumed { ticket: Ticket(7), .. }),
+        matches!(&out.reports[0], Report::Consumed { instruction_id: InstructionId(7), .. }),
         "the session has them for its next start: {out:?}"
     );
     let [Event::Notice { level: Level::Warning, text }] = events(&out)[..] else { panic!("{out:?}") };
@@ -422,8 +436,8 @@ fn environment_variables_that_the_running_cli_does_not_take_are_reported() {
     assert_eq!(events(&reply(&mut translate, &id, answer)), [] as [&Event; 0]);
     let out = told(&mut translate, 9, environment());
     let &[(timer, Some(_))] = &out.timers[..] else { panic!("{out:?}") };
-    let out = turnout(|out| translate.timeout(timer, out));
-    assert_eq!(out.reports, [Report::Consumed { ticket: Ticket(9), result: None }]);
+    let out = output_of(|out| translate.timeout(timer, out));
+    assert_eq!(out.reports, [Report::Consumed { instruction_id: InstructionId(9), result: None }]);
 }
 
 #[test]
@@ -447,7 +461,7 @@ fn a_session_id_that_changes_without_a_report_is_no_reset() {
 #[test]
 fn text_that_only_the_end_of_a_turn_has_is_shown() {
     let end = |text: &str| json!({ "type": "result", "subtype": "success", "result": text });
-    let messages = |out: &Turnout| -> Vec<String> {
+    let messages = |out: &Output| -> Vec<String> {
         let text = |event: &&Event| match event {
             Event::Message { content, .. } => Some(plain_text(content)),
             _ => None,
@@ -484,7 +498,7 @@ fn a_prompt_is_plain_text_or_blocks_with_its_own_uuid() {
     let line = &written(&out)[0];
     assert_eq!(line["message"], json!({ "role": "user", "content": "/compact" }));
     assert_eq!((&line["parent_tool_use_id"], &line["session_id"]), (&Value::Null, &json!("")));
-    assert_eq!(line["uuid"], names::prompt(super::SESSION, Ticket(3)));
+    assert_eq!(line["uuid"], names::prompt(super::SESSION, InstructionId(3)));
     let picture = Content::Image { media_type: "image/png".into(), data: "AA==".into() };
     let out = told(&mut translate, 4, Order::Prompt { content: vec![Content::text("see"), picture] });
     let source = json!({ "type": "base64", "media_type": "image/png", "data": "AA==" });
@@ -506,7 +520,7 @@ fn unknown_messages_are_kept_and_stop_nothing() {
         (r#"{"type":"result","num_turns":"many"}"#, "result"),
         (r#"{"type":"user","isReplay":"yes"}"#, "user"),
     ] {
-        let out = turnout(|out| translate.line(line, out));
+        let out = output_of(|out| translate.line(line, out));
         let [Report::Event { event: Event::Unknown { kind: told, .. }, raw: Some(raw) }] = &out.reports[..]
         else {
             panic!("{line}: {out:?}")
@@ -514,7 +528,7 @@ fn unknown_messages_are_kept_and_stop_nothing() {
         assert_eq!((told.as_str(), raw.as_ref()), (kind, line.as_bytes()));
     }
     let long = "this is no JSON ".repeat(7);
-    let out = turnout(|out| translate.line(&long, out));
+    let out = output_of(|out| translate.line(&long, out));
     assert_eq!(out.unreadable, 1);
     let [Event::Notice { level: Level::Warning, text }] = events(&out)[..] else { panic!("{out:?}") };
     assert!(text.ends_with(&long[..100]), "the first 100 characters of it and no more: {text}");
@@ -524,7 +538,7 @@ fn unknown_messages_are_kept_and_stop_nothing() {
         said(&mut translate, &json!({ "type": "system", "subtype": "informational", "content": "after it" }));
     let [Event::Notice { text, .. }] = events(&out)[..] else { panic!("{out:?}") };
     assert_eq!(text, "after it");
-    assert_eq!(said(&mut translate, &json!({ "type": "keep_alive" })), Turnout::default());
+    assert_eq!(said(&mut translate, &json!({ "type": "keep_alive" })), Output::default());
 }
 
 // covers: 000-024, 003-129, 003-130, 003-132, 003-134, 004-037, 004-039
@@ -599,10 +613,10 @@ fn a_change_of_mode_is_reported_once_whoever_made_it() {
 #[test]
 fn a_stop_interrupts_a_running_turn_and_closes_the_input() {
     let mut translate = ready();
-    let out = turnout(|out| translate.farewell(out));
+    let out = output_of(|out| translate.farewell(out));
     assert!(out.writes.is_empty() && out.closes_input);
     said(&mut translate, &json!({ "type": "system", "subtype": "init", "session_id": "s" }));
-    let out = turnout(|out| translate.farewell(out));
+    let out = output_of(|out| translate.farewell(out));
     assert_eq!(written(&out)[0]["request"]["subtype"], "interrupt");
     assert!(out.closes_input);
 }

@@ -19,7 +19,7 @@ use indexmap::IndexMap;
 use portolan_core::{
     Event, Generation, SessionId,
     event::Content,
-    ports::{Instruction, Order, Report, Ticket},
+    ports::{Instruction, InstructionId, Order, Report},
     request::{Answer, Ask, Scope},
 };
 use serde_json::{Value, json};
@@ -29,7 +29,7 @@ use super::{
     version::{self, Version},
 };
 use crate::{
-    driver::{Translator as _, Turnout},
+    driver::{Output, Translator as _},
     prices::Prices,
 };
 
@@ -63,7 +63,7 @@ fn ready() -> Translate {
 }
 
 fn begun(mut translate: Translate) -> Translate {
-    let out = turnout(|out| translate.start(out));
+    let out = output_of(|out| translate.start(out));
     let out = said(&mut translate, &answered_with(&written(&out)[0], &json!({})));
     let out = said(&mut translate, &taken(&written(&out)[0]));
     assert!(out.reports.contains(&Report::Ready), "{out:?}");
@@ -82,21 +82,23 @@ fn taken(asked: &Value) -> Value {
     answered_with(asked, &json!({ "mode": asked["request"]["mode"] }))
 }
 
-fn turnout(work: impl FnOnce(&mut Turnout)) -> Turnout {
-    let mut out = Turnout::default();
+fn output_of(work: impl FnOnce(&mut Output)) -> Output {
+    let mut out = Output::default();
     work(&mut out);
     out
 }
 
-fn said(translate: &mut Translate, message: &Value) -> Turnout {
-    turnout(|out| translate.line(&message.to_string(), out))
+fn said(translate: &mut Translate, message: &Value) -> Output {
+    output_of(|out| translate.line(&message.to_string(), out))
 }
 
-fn told(translate: &mut Translate, ticket: u64, order: Order) -> Turnout {
-    turnout(|out| translate.instruct(Instruction { ticket: Ticket(ticket), order }, out))
+fn told(translate: &mut Translate, instruction_id: u64, order: Order) -> Output {
+    output_of(|out| {
+        translate.instruct(Instruction { instruction_id: InstructionId(instruction_id), order }, out)
+    })
 }
 
-fn written(out: &Turnout) -> Vec<Value> {
+fn written(out: &Output) -> Vec<Value> {
     out.writes
         .iter()
         .map(|write| {
@@ -110,7 +112,7 @@ fn written(out: &Turnout) -> Vec<Value> {
         .collect()
 }
 
-fn events(out: &Turnout) -> Vec<&Event> {
+fn events(out: &Output) -> Vec<&Event> {
     let mut events = vec![];
     for report in &out.reports {
         if let Report::Event { event, .. } = report {
@@ -142,7 +144,7 @@ fn recording(recorded: &str, name: &str) -> Vec<Recorded> {
 /// Plays a recording, and writes down the result.
 struct Player {
     translate: Translate,
-    tickets: u64,
+    instruction_ids: u64,
     /// Portolan's ids for those of the recording.
     ids: HashMap<String, String>,
     asks: HashMap<String, Ask>,
@@ -158,7 +160,7 @@ impl Player {
         let repeats = if transport == "ws" { Repeats::AfterReconnect } else { Repeats::Never };
         Self {
             translate: Translate::new(setup(version.parse().unwrap(), repeats)),
-            tickets: 100,
+            instruction_ids: 100,
             ids: HashMap::new(),
             asks: HashMap::new(),
             begun: false,
@@ -182,7 +184,7 @@ impl Player {
         player
     }
 
-    fn note(&mut self, heading: &str, out: Turnout) {
+    fn note(&mut self, heading: &str, out: Output) {
         use std::fmt::Write as _;
         writeln!(self.score, "{heading}").unwrap();
         for report in &out.reports {
@@ -216,7 +218,7 @@ impl Player {
             "command_lifecycle" => text("state"),
             _ => String::new(),
         };
-        let out = turnout(|out| self.translate.line(&line, out));
+        let out = output_of(|out| self.translate.line(&line, out));
         let first_mode =
             written(&out).into_iter().find(|line| line["request"]["subtype"] == "set_permission_mode");
         self.note(format!("< {} {detail}", text("type")).trim_end(), out);
@@ -232,9 +234,9 @@ impl Player {
         match (msg["type"].as_str().unwrap(), request["subtype"].as_str()) {
             ("control_request", Some("initialize")) => {
                 let out = if self.begun {
-                    turnout(|out| self.translate.link_restored(out))
+                    output_of(|out| self.translate.link_restored(out))
                 } else {
-                    turnout(|out| self.translate.start(out))
+                    output_of(|out| self.translate.start(out))
                 };
                 self.begun = true;
                 self.exchange(&msg["request_id"], &out);
@@ -264,14 +266,14 @@ impl Player {
     }
 
     fn order(&mut self, heading: &str, order: Order, theirs: &Value) {
-        self.tickets += 1;
-        let out = told(&mut self.translate, self.tickets, order);
+        self.instruction_ids += 1;
+        let out = told(&mut self.translate, self.instruction_ids, order);
         self.exchange(theirs, &out);
-        self.note(&format!("{heading} {}", self.tickets), out);
+        self.note(&format!("{heading} {}", self.instruction_ids), out);
     }
 
     /// Remembers which id of Portolan stands for an id of the recording.
-    fn exchange(&mut self, theirs: &Value, out: &Turnout) {
+    fn exchange(&mut self, theirs: &Value, out: &Output) {
         let Some(theirs) = theirs.as_str() else { return };
         for line in written(out) {
             let ours = line["request_id"].as_str().or(line["uuid"].as_str()).unwrap_or_default();
@@ -303,7 +305,7 @@ fn order(subtype: &str, request: &Value, msg: &Value) -> Order {
         "stop_task" => Order::StopTask(text("task_id").unwrap()),
         "rewind_files" => Order::Rewind {
             // The first prompt of these recordings.
-            prompt: Ticket(101),
+            prompt: InstructionId(101),
             dry_run: request["dry_run"].as_bool().unwrap_or_default(),
         },
         _ => Order::Native(msg.clone()),

@@ -7,16 +7,16 @@ use portolan_core::{
 };
 use serde_json::{Value, json};
 
-use super::{answered_with, events, latest, ready, said, taken, turnout, written};
+use super::{answered_with, events, latest, output_of, ready, said, taken, written};
 use crate::{
     claude::translate::Translate,
-    driver::{Translator as _, Turnout},
+    driver::{Output, Translator as _},
 };
 
 /// A translator whose CLI first reported this.
-fn initialized(told: &Value) -> (Translate, Turnout) {
+fn initialized(told: &Value) -> (Translate, Output) {
     let mut translate = latest();
-    let out = turnout(|out| translate.start(out));
+    let out = output_of(|out| translate.start(out));
     let out = said(&mut translate, &answered_with(&written(&out)[0], told));
     (translate, out)
 }
@@ -25,7 +25,7 @@ fn init(mode: &str) -> Value {
     json!({ "type": "system", "subtype": "init", "session_id": "s", "permissionMode": mode })
 }
 
-fn modes_told(out: &Turnout) -> Vec<String> {
+fn modes_told(out: &Output) -> Vec<String> {
     let mode = |event: &&Event| match event {
         Event::AgentInfo { info } => info.mode.clone(),
         _ => None,
@@ -33,7 +33,7 @@ fn modes_told(out: &Turnout) -> Vec<String> {
     events(out).iter().filter_map(mode).collect()
 }
 
-fn fails(out: &Turnout, why: &str) {
+fn fails(out: &Output, why: &str) {
     assert!(out.fault.as_ref().is_some_and(|fault| fault.contains(why)), "{why}: {out:?}");
     let failed = |event: &&Event| matches!(event, Event::Failure { error, recoverable: false } if error.way_out.is_some());
     assert!(events(out).iter().any(failed), "{out:?}");
@@ -75,7 +75,7 @@ fn in_a_wrong_mode_nothing_begins() {
     fails(&refused, "not allowed here");
     let (mut translate, _, out) = begins();
     let timer = out.timers.iter().rfind(|(_, after)| after.is_some()).unwrap().0;
-    fails(&turnout(|out| translate.timeout(timer, out)), "no answer within 30 s");
+    fails(&output_of(|out| translate.timeout(timer, out)), "no answer within 30 s");
     // The CLI reports one mode, and works in another.
     fails(&said(&mut ready(), &init("auto")), "its first turn begins in the mode `auto`");
 }

@@ -7,7 +7,7 @@ use portolan_wire::ndjson::{Line, Splitter};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::{Player, Recorded, folder, ready, recording, turnout};
+use super::{Player, Recorded, folder, output_of, ready, recording};
 use crate::{
     driver::Translator as _,
     mutations::{Heard, config, places, replace, reversed, with_unknown_fields},
@@ -150,7 +150,7 @@ proptest! {
                 splitter.push(piece);
                 while let Some(line) = splitter.next_line() {
                     let Line::Text(line) = line else { panic!("{line:?}") };
-                    outs.push(turnout(|out| translate.line(line, out)));
+                    outs.push(output_of(|out| translate.line(line, out)));
                 }
             }
             outs

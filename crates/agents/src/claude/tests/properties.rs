@@ -4,7 +4,7 @@ use portolan_core::{Event, ports::Report};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::{Recorded, folder, ready, recording, said, setup, turnout, written};
+use super::{Recorded, folder, output_of, ready, recording, said, setup, written};
 use crate::{
     claude::{
         translate::{Repeats, Translate},
@@ -61,7 +61,7 @@ proptest! {
     #[test]
     fn any_text_is_kept_as_a_notice_or_as_unknown(line in "\\PC{0,200}") {
         let mut translate = ready();
-        let out = turnout(|out| translate.line(&line, out));
+        let out = output_of(|out| translate.line(&line, out));
         prop_assert!(!out.reports.is_empty(), "nothing is lost silently");
     }
 

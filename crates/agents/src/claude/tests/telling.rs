@@ -8,14 +8,14 @@ use portolan_core::{
 };
 use serde_json::{Value, json};
 
-use super::{Player, events, latest, ready, said, turnout, written};
+use super::{Player, events, latest, output_of, ready, said, written};
 use crate::{
     claude::{Way, translate::Translate},
-    driver::{Translator as _, Turnout},
+    driver::{Output, Translator as _},
 };
 
 /// What the session knows about its agent after all this.
-fn known(outs: &[Turnout]) -> AgentInfo {
+fn known(outs: &[Output]) -> AgentInfo {
     let mut known = AgentInfo::default();
     for event in outs.iter().flat_map(events) {
         if let Event::AgentInfo { info } = event {
@@ -36,9 +36,9 @@ fn init() -> Value {
 }
 
 /// Starts the translator, and answers the first message with this.
-fn begun(answer: Value) -> (Translate, Turnout) {
+fn begun(answer: Value) -> (Translate, Output) {
     let mut translate = latest();
-    let out = turnout(|out| translate.start(out));
+    let out = output_of(|out| translate.start(out));
     let id = written(&out)[0]["request_id"].clone();
     let response = json!({ "subtype": "success", "request_id": id, "response": answer });
     let out = said(&mut translate, &json!({ "type": "control_response", "response": response }));

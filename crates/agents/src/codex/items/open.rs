@@ -11,7 +11,7 @@ use portolan_core::{
 };
 use serde_json::Value;
 
-use crate::driver::Turnout;
+use crate::driver::Output;
 
 /// Items of one conversation that can be open at once; an agent with more has forgotten them, and so does Portolan.
 const MAX_OPEN: usize = 4096;
@@ -162,7 +162,7 @@ impl Items {
 
     /// Closes the items of an ended turn. Commands continue in the background, unless the turn was stopped and they
     /// with it; the session closes everything else.
-    pub(in crate::codex) fn turn_ends(&mut self, thread: &str, outcome: TurnOutcome, out: &mut Turnout) {
+    pub(in crate::codex) fn turn_ends(&mut self, thread: &str, outcome: TurnOutcome, out: &mut Output) {
         for (key, mut open) in std::mem::take(&mut self.open) {
             if key.0 != thread || open.state != State::Runs {
                 self.open.insert(key, open);
@@ -183,7 +183,7 @@ impl Items {
     }
 
     /// A subagent's turn has ended: its open items are closed here, because the session goes on.
-    pub(in crate::codex) fn subagent_ends(&mut self, thread: &str, out: &mut Turnout) {
+    pub(in crate::codex) fn subagent_ends(&mut self, thread: &str, out: &mut Output) {
         for (key, open) in std::mem::take(&mut self.open) {
             if key.0 != thread {
                 self.open.insert(key, open);
@@ -205,7 +205,7 @@ impl Items {
 
 impl Open {
     /// A message will not be finished; the session has the text so far.
-    pub(super) fn cut_off(&self, model: Option<String>, out: &mut Turnout) {
+    pub(super) fn cut_off(&self, model: Option<String>, out: &mut Output) {
         if self.streams {
             out.report(Report::CutOff { item: self.name.clone(), model });
         }

@@ -15,7 +15,7 @@ use std::{collections::HashMap, path::PathBuf};
 use portolan_core::{
     Event,
     event::Content,
-    ports::{Instruction, Order, Report, Ticket},
+    ports::{Instruction, InstructionId, Order, Report},
     request::{Answer, Ask, Scope},
 };
 use serde_json::{Value, json};
@@ -26,31 +26,33 @@ use super::{
     modes,
     translate::{Setup, Translate},
 };
-use crate::driver::{Translator as _, Turnout};
+use crate::driver::{Output, Translator as _};
 
 const RECORDED: &str = "0.166.0";
 
-fn turnout(work: impl FnOnce(&mut Turnout)) -> Turnout {
-    let mut out = Turnout::default();
+fn output_of(work: impl FnOnce(&mut Output)) -> Output {
+    let mut out = Output::default();
     work(&mut out);
     out
 }
 
-fn said(translate: &mut Translate, message: &Value) -> Turnout {
-    turnout(|out| translate.line(&message.to_string(), out))
+fn said(translate: &mut Translate, message: &Value) -> Output {
+    output_of(|out| translate.line(&message.to_string(), out))
 }
 
-fn told(translate: &mut Translate, ticket: u64, order: Order) -> Turnout {
-    turnout(|out| translate.instruct(Instruction { ticket: Ticket(ticket), order }, out))
+fn told(translate: &mut Translate, instruction_id: u64, order: Order) -> Output {
+    output_of(|out| {
+        translate.instruct(Instruction { instruction_id: InstructionId(instruction_id), order }, out)
+    })
 }
 
-fn written(out: &Turnout) -> Vec<Value> {
+fn written(out: &Output) -> Vec<Value> {
     let line = |bytes: &[u8]| serde_json::from_slice(bytes).unwrap();
     out.writes.iter().map(|write| line(write.outbound.bytes())).collect()
 }
 
 /// The answer to Portolan's newest request with this method.
-fn answer_to(out: &Turnout, method: &str, result: &Value) -> Value {
+fn answer_to(out: &Output, method: &str, result: &Value) -> Value {
     let asked = written(out).into_iter().rev().find(|line| line["method"] == method);
     let asked = asked.unwrap_or_else(|| panic!("{method} was not asked: {out:?}"));
     json!({ "id": asked["id"], "result": result })
@@ -59,7 +61,7 @@ fn answer_to(out: &Turnout, method: &str, result: &Value) -> Value {
 /// A translator whose thread has begun.
 fn ready(setup: Setup) -> Translate {
     let mut translate = Translate::new(setup);
-    let out = turnout(|out| translate.start(out));
+    let out = output_of(|out| translate.start(out));
     let out =
         said(&mut translate, &answer_to(&out, "initialize", &json!({ "userAgent": "portolan/0.166.0 (x)" })));
     let thread = json!({ "thread": { "id": "T" }, "model": "gpt-5.5", "approvalPolicy": "on-request",
@@ -69,7 +71,7 @@ fn ready(setup: Setup) -> Translate {
     translate
 }
 
-fn events(out: &Turnout) -> Vec<&Event> {
+fn events(out: &Output) -> Vec<&Event> {
     let mut events = vec![];
     for report in &out.reports {
         if let Report::Event { event, .. } = report {
@@ -104,7 +106,7 @@ fn folder() -> PathBuf {
 /// Plays a recording, and writes down the result.
 struct Player {
     translate: Translate,
-    tickets: u64,
+    instruction_ids: u64,
     /// Portolan's ids for those of the recording.
     ids: HashMap<String, Value>,
     /// Portolan's requests that the recording does not have yet.
@@ -119,7 +121,7 @@ impl Player {
     fn new() -> Self {
         Self {
             translate: Translate::new(setup()),
-            tickets: 100,
+            instruction_ids: 100,
             ids: HashMap::new(),
             unmatched: vec![],
             asks: HashMap::new(),
@@ -142,7 +144,7 @@ impl Player {
         for line in lines {
             player.line(line);
         }
-        let out = turnout(|out| player.translate.timeout(LATE, out));
+        let out = output_of(|out| player.translate.timeout(LATE, out));
         if !out.reports.is_empty() {
             player.note("(a moment later)", out);
         }
@@ -153,7 +155,7 @@ impl Player {
         if dir == "out" { self.host(msg) } else { self.agent(msg) }
     }
 
-    fn note(&mut self, heading: &str, out: Turnout) {
+    fn note(&mut self, heading: &str, out: Output) {
         use std::fmt::Write as _;
         writeln!(self.score, "{heading}").unwrap();
         for report in &out.reports {
@@ -185,7 +187,7 @@ impl Player {
         let params = &msg["params"];
         match msg["method"].as_str() {
             Some("initialize") => {
-                let out = turnout(|out| self.translate.start(out));
+                let out = output_of(|out| self.translate.start(out));
                 self.note("> start", out);
             }
             Some("initialized" | "thread/start") => {}
@@ -213,9 +215,9 @@ impl Player {
     }
 
     fn order(&mut self, heading: &str, order: Order) {
-        self.tickets += 1;
-        let out = told(&mut self.translate, self.tickets, order);
-        self.note(&format!("{heading} {}", self.tickets), out);
+        self.instruction_ids += 1;
+        let out = told(&mut self.translate, self.instruction_ids, order);
+        self.note(&format!("{heading} {}", self.instruction_ids), out);
     }
 }
 

@@ -7,13 +7,13 @@ use portolan_core::{
 use serde_json::{Value, json};
 
 use super::{Translate, answer_to, events, ready, said, setup, written};
-use crate::driver::Turnout;
+use crate::driver::Output;
 
-fn tells(codex: &mut Translate, method: &str, params: &Value) -> Turnout {
+fn tells(codex: &mut Translate, method: &str, params: &Value) -> Output {
     said(codex, &json!({ "method": method, "params": params }))
 }
 
-fn notices(out: &Turnout) -> Vec<(Level, String)> {
+fn notices(out: &Output) -> Vec<(Level, String)> {
     let notice = |event: &&Event| match event {
         Event::Notice { level, text } => Some((*level, text.clone())),
         _ => None,

@@ -3,11 +3,11 @@
 use portolan_core::{
     Event,
     event::{Content, ResetReason},
-    ports::{Order, Report, Ticket},
+    ports::{InstructionId, Order, Report},
 };
 use serde_json::json;
 
-use super::{Translate, answer_to, events, ready, said, setup, told, turnout, written};
+use super::{Translate, answer_to, events, output_of, ready, said, setup, told, written};
 use crate::{
     codex::{
         fuzz,
@@ -49,7 +49,7 @@ fn a_model_is_set_with_its_effort_and_unknown_modes_are_refused() {
     assert_eq!(line["method"], "thread/settings/update");
     assert_eq!(line["params"], json!({ "threadId": "T", "model": "gpt-5.5", "effort": "high" }));
     let out = said(&mut codex, &answer_to(&out, "thread/settings/update", &json!({})));
-    assert_eq!(out.reports[0], Report::Consumed { ticket: Ticket(1), result: None });
+    assert_eq!(out.reports[0], Report::Consumed { instruction_id: InstructionId(1), result: None });
     let out = told(&mut codex, 2, Order::SetMode("on-failure".into()));
     assert!(matches!(&out.reports[..], [Report::Rejected { .. }]), "{out:?}");
 }
@@ -64,7 +64,7 @@ fn a_conversation_that_was_never_written_begins_again_and_one_that_is_open_elsew
         (true, "thread T already has an active writer", false),
     ] {
         let mut codex = Translate::new(resume(own));
-        let out = turnout(|out| codex.start(out));
+        let out = output_of(|out| codex.start(out));
         let out = said(&mut codex, &answer_to(&out, "initialize", &json!({})));
         let id =
             written(&out).into_iter().find(|line| line["method"] == "thread/resume").unwrap()["id"].clone();
@@ -82,7 +82,7 @@ fn a_conversation_that_was_never_written_begins_again_and_one_that_is_open_elsew
 fn a_fork_takes_the_model_of_its_source_and_ends_at_its_turn() {
     let begin = Begin::Fork { thread: "S".into(), last_turn: Some("turn-3".into()) };
     let mut codex = Translate::new(Setup { begin, ..setup() });
-    let out = turnout(|out| codex.start(out));
+    let out = output_of(|out| codex.start(out));
     let out = said(&mut codex, &answer_to(&out, "initialize", &json!({})));
     let out = said(&mut codex, &answer_to(&out, "thread/read", &json!({ "thread": { "model": "gpt-5.5" } })));
     let line = written(&out).remove(0);
@@ -98,10 +98,10 @@ fn a_missing_answer_leaves_an_order_uncertain_and_not_refused() {
         let mut codex = ready(setup());
         let out = told(&mut codex, 1, order);
         let timer = out.timers[0].0;
-        let out = turnout(|out| codex.timeout(timer, out));
+        let out = output_of(|out| codex.timeout(timer, out));
         let reason = "codex did not answer within 30 s".into();
-        assert_eq!(out.reports, [Report::Uncertain { ticket: Ticket(1), reason }]);
-        assert_eq!(turnout(|out| codex.timeout(Timer(9999), out)).reports, []);
+        assert_eq!(out.reports, [Report::Uncertain { instruction_id: InstructionId(1), reason }]);
+        assert_eq!(output_of(|out| codex.timeout(Timer(9999), out)).reports, []);
     }
 }
 
@@ -110,30 +110,30 @@ fn a_turn_that_begins_though_its_answer_is_late_is_a_turn() {
     let mut codex = ready(setup());
     let sent = told(&mut codex, 1, prompt("hello"));
     told(&mut codex, 2, Order::Interrupt);
-    let out = turnout(|out| codex.timeout(sent.timers[0].0, out));
+    let out = output_of(|out| codex.timeout(sent.timers[0].0, out));
     let reason = "codex did not answer within 30 s".into();
-    let doubted = Report::Uncertain { ticket: Ticket(2), reason };
+    let doubted = Report::Uncertain { instruction_id: InstructionId(2), reason };
     assert_eq!(out.reports[1..], [doubted], "the turn may yet come, and would go on");
     let turn = json!({ "id": "A" });
     let out =
         said(&mut codex, &json!({ "method": "turn/started", "params": { "threadId": "T", "turn": turn } }));
     assert!(matches!(out.reports[..], [Report::TurnStarted { .. }]), "{out:?}");
     let out = said(&mut codex, &answer_to(&sent, "turn/start", &json!({ "turn": turn })));
-    assert_eq!(out.reports, [Report::Consumed { ticket: Ticket(1), result: None }]);
+    assert_eq!(out.reports, [Report::Consumed { instruction_id: InstructionId(1), result: None }]);
 }
 
 #[test]
 fn in_a_wrong_mode_nothing_begins_and_that_mode_is_not_reported() {
     let begun = |mode: &str| {
         let mut codex = Translate::new(Setup { mode: Some(mode.into()), ..setup() });
-        let out = turnout(|out| codex.start(out));
+        let out = output_of(|out| codex.start(out));
         let out = said(&mut codex, &answer_to(&out, "initialize", &json!({})));
         let thread = json!({ "thread": { "id": "T" }, "model": "m", "approvalPolicy": { "granular": {} },
             "sandbox": { "type": "dangerFullAccess" } });
         let out = said(&mut codex, &answer_to(&out, "thread/start", &thread));
         (codex, out)
     };
-    let modes = |out: &crate::driver::Turnout| {
+    let modes = |out: &crate::driver::Output| {
         let mode = |event: &&Event| match event {
             Event::AgentInfo { info } => info.mode.clone(),
             _ => None,
@@ -153,7 +153,7 @@ fn in_a_wrong_mode_nothing_begins_and_that_mode_is_not_reported() {
     assert_eq!(modes(&out), ["read-only"]);
     assert!(out.reports.contains(&Report::Ready));
 
-    let refusal = |begins: &crate::driver::Turnout| {
+    let refusal = |begins: &crate::driver::Output| {
         let asked = answer_to(begins, "thread/settings/update", &json!({}));
         json!({ "error": { "code": -32600, "message": "not today" }, "id": asked["id"] })
     };
@@ -161,16 +161,16 @@ fn in_a_wrong_mode_nothing_begins_and_that_mode_is_not_reported() {
     let refused = said(&mut codex, &refusal(&begins));
     let (mut codex, begins) = begun("read-only");
     let last = begins.timers.iter().rfind(|(_, after)| after.is_some()).unwrap().0;
-    let silent = turnout(|out| codex.timeout(last, out));
+    let silent = output_of(|out| codex.timeout(last, out));
     let (_, unknown) = begun("yolo");
     let (mut codex, begins) = begun("read-only");
     let out = said(&mut codex, &answer_to(&begins, "thread/settings/update", &json!({})));
     let waits = out.timers.last().unwrap().0;
-    let unsaid = turnout(|out| codex.timeout(waits, out));
+    let unsaid = output_of(|out| codex.timeout(waits, out));
     let (mut codex, begins) = begun("read-only");
     said(&mut codex, &answer_to(&begins, "thread/settings/update", &json!({})));
     assert_eq!(modes(&said(&mut codex, &in_mode("never"))), [""; 0]);
-    let another = turnout(|out| codex.timeout(waits, out));
+    let another = output_of(|out| codex.timeout(waits, out));
     for (out, why) in [
         (refused, "not today"),
         (silent, "30 s"),
@@ -200,7 +200,7 @@ fn a_session_that_names_no_mode_begins_in_a_mode_that_asks() {
         ("on-request", "dangerFullAccess", Some("on-request, dangerFullAccess")),
     ] {
         let mut codex = Translate::new(setup());
-        let out = turnout(|out| codex.start(out));
+        let out = output_of(|out| codex.start(out));
         let out = said(&mut codex, &answer_to(&out, "initialize", &json!({})));
         let thread = json!({ "thread": { "id": "T" }, "model": "m", "approvalPolicy": policy,
             "sandbox": { "type": sandbox } });
@@ -246,15 +246,19 @@ fn a_repeated_request_is_opened_once() {
 #[test]
 fn a_message_of_codex_own_protocol_is_passed_on_and_its_answer_comes_back() {
     let mut codex = ready(setup());
-    for (ticket, method) in
+    for (instruction_id, method) in
         [(1, "thread/list"), (2, "thread/unsubscribe"), (3, "thread/revert"), (4, "hooks/list")]
     {
-        let out = told(&mut codex, ticket, Order::Native(json!({ "method": method, "params": { "a": 1 } })));
+        let out = told(
+            &mut codex,
+            instruction_id,
+            Order::Native(json!({ "method": method, "params": { "a": 1 } })),
+        );
         let line = written(&out).remove(0);
         assert_eq!((&line["method"], &line["params"]), (&json!(method), &json!({ "a": 1 })));
         let out = said(&mut codex, &answer_to(&out, method, &json!({ "data": [] })));
         let result = Some(json!({ "data": [] }));
-        assert_eq!(out.reports, [Report::Consumed { ticket: Ticket(ticket), result }]);
+        assert_eq!(out.reports, [Report::Consumed { instruction_id: InstructionId(instruction_id), result }]);
     }
     for body in [json!({ "method": "turn/start" }), json!({ "params": {} }), json!(7)] {
         let out = told(&mut codex, 9, Order::Native(body));
@@ -299,11 +303,11 @@ fn a_near_limit_is_reported_once_per_mark() {
 #[test]
 fn models_skills_and_servers_are_reported() {
     let mut codex = Translate::new(setup());
-    let out = turnout(|out| codex.start(out));
+    let out = output_of(|out| codex.start(out));
     let out = said(&mut codex, &answer_to(&out, "initialize", &json!({})));
     let out = said(&mut codex, &answer_to(&out, "thread/start", &json!({ "thread": { "id": "T" } })));
     let models = json!({ "data": [{ "id": "m", "displayName": "M", "isDefault": true }, { "id": "h", "hidden": true }] });
-    let info = |out: &crate::driver::Turnout| match events(out)[..] {
+    let info = |out: &crate::driver::Output| match events(out)[..] {
         [Event::AgentInfo { info }] => (**info).clone(),
         _ => panic!("{out:?}"),
     };
@@ -339,8 +343,8 @@ fn a_task_whose_process_was_never_reported_is_looked_up_and_stopped() {
         [Report::Rejected { .. }]
     ));
     said(&mut codex, &told_of("turn/completed", json!(null)));
-    for (ticket, running, stops) in [(2, "another", false), (3, "c", true)] {
-        let out = told(&mut codex, ticket, Order::StopTask("c".into()));
+    for (instruction_id, running, stops) in [(2, "another", false), (3, "c", true)] {
+        let out = told(&mut codex, instruction_id, Order::StopTask("c".into()));
         let running = json!({ "data": [{ "itemId": running, "processId": "90125" }] });
         let out = said(&mut codex, &answer_to(&out, "thread/backgroundTerminals/list", &running));
         let process = written(&out).first().map(|line| line["params"]["processId"].clone());

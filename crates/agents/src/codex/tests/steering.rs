@@ -2,23 +2,23 @@
 
 use portolan_core::{
     event::Content,
-    ports::{Order, Report, Ticket},
+    ports::{InstructionId, Order, Report},
 };
 use serde_json::json;
 
-use super::{Translate, answer_to, ready, said, setup, told, turnout, written};
+use super::{Translate, answer_to, output_of, ready, said, setup, told, written};
 use crate::driver::Translator as _;
 
 fn prompt(words: &str) -> Order {
     Order::Prompt { content: vec![Content::text(words)] }
 }
 
-fn begins(codex: &mut Translate, turn: &str) -> crate::driver::Turnout {
+fn begins(codex: &mut Translate, turn: &str) -> crate::driver::Output {
     let params = json!({ "threadId": "T", "turn": { "id": turn } });
     said(codex, &json!({ "method": "turn/started", "params": params }))
 }
 
-fn ends(codex: &mut Translate, turn: &str) -> crate::driver::Turnout {
+fn ends(codex: &mut Translate, turn: &str) -> crate::driver::Output {
     let params = json!({ "threadId": "T", "turn": { "id": turn, "status": "completed" } });
     said(codex, &json!({ "method": "turn/completed", "params": params }))
 }
@@ -28,7 +28,7 @@ fn steer(words: &str) -> Order {
 }
 
 /// The requests, by method; and the id of the last one.
-fn asked(out: &crate::driver::Turnout) -> (Vec<String>, serde_json::Value) {
+fn asked(out: &crate::driver::Output) -> (Vec<String>, serde_json::Value) {
     let lines = written(out);
     let methods = lines.iter().map(|line| line["method"].as_str().unwrap_or_default().to_owned()).collect();
     (methods, lines.last().map(|line| line["id"].clone()).unwrap_or_default())
@@ -39,7 +39,7 @@ fn a_prompt_is_steered_into_the_turn_that_runs() {
     let mut codex = ready(setup());
     let out = told(&mut codex, 1, prompt("hello"));
     let out = said(&mut codex, &answer_to(&out, "turn/start", &json!({ "turn": { "id": "A" } })));
-    let taken_up = Report::Consumed { ticket: Ticket(1), result: None };
+    let taken_up = Report::Consumed { instruction_id: InstructionId(1), result: None };
     let begun = Report::TurnStarted { origin: portolan_core::event::TurnOrigin::Prompt };
     assert_eq!(out.reports, [begun, taken_up], "with no turn begun, the session would send the next prompt");
     assert_eq!(
@@ -49,10 +49,10 @@ fn a_prompt_is_steered_into_the_turn_that_runs() {
     );
     let out = begins(&mut codex, "A");
     let expected = json!({ "threadId": "T", "input": [{ "type": "text", "text": "also" }], "expectedTurnId": "A",
-        "clientUserMessageId": codex.name_of(Ticket(2)) });
+        "clientUserMessageId": codex.name_of(InstructionId(2)) });
     assert_eq!(written(&out)[0]["params"], expected);
     let out = said(&mut codex, &answer_to(&out, "turn/steer", &json!({ "turnId": "A" })));
-    assert_eq!(out.reports, [Report::Consumed { ticket: Ticket(2), result: None }]);
+    assert_eq!(out.reports, [Report::Consumed { instruction_id: InstructionId(2), result: None }]);
     assert_eq!(asked(&ends(&mut codex, "A")).0, [""; 0], "it is sent once");
 }
 
@@ -84,18 +84,21 @@ fn a_steered_prompt_whose_turn_has_ended_begins_a_turn_and_is_sent_once() {
 fn a_steered_prompt_without_an_answer_is_uncertain_and_not_sent_again_and_a_late_answer_counts() {
     let refusal = json!({ "code": -32600, "message": "no active turn to steer" });
     for (answer, settled) in [
-        (json!({ "result": { "turnId": "A" } }), Report::Consumed { ticket: Ticket(2), result: None }),
+        (
+            json!({ "result": { "turnId": "A" } }),
+            Report::Consumed { instruction_id: InstructionId(2), result: None },
+        ),
         (
             json!({ "error": refusal }),
-            Report::Rejected { ticket: Ticket(2), error: "no active turn to steer".into() },
+            Report::Rejected { instruction_id: InstructionId(2), error: "no active turn to steer".into() },
         ),
     ] {
         let mut codex = ready(setup());
         begins(&mut codex, "A");
         let sent = told(&mut codex, 2, steer("also"));
-        let out = turnout(|after| codex.timeout(sent.timers[0].0, after));
+        let out = output_of(|after| codex.timeout(sent.timers[0].0, after));
         let reason = "codex did not answer within 30 s".into();
-        assert_eq!(out.reports, [Report::Uncertain { ticket: Ticket(2), reason }]);
+        assert_eq!(out.reports, [Report::Uncertain { instruction_id: InstructionId(2), reason }]);
         assert_eq!(asked(&ends(&mut codex, "A")).0, [""; 0]);
         let mut answer = answer;
         answer["id"] = asked(&sent).1;

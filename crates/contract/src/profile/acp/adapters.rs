@@ -1,4 +1,4 @@
-//! The ACP adapters of Claude Code and of Codex: the same programs as their own profiles, over another road.
+//! The ACP adapters of Claude Code and of Codex: the same programs as their own profiles, over another transport.
 
 use portolan_scripted::call;
 use serde_json::json;

@@ -14,7 +14,7 @@ use crate::{
     session::{
         machine::Machine,
         state::{State, Summary},
-        task::Birth,
+        task::Origin,
     },
 };
 
@@ -105,11 +105,11 @@ impl Import<'_> {
     /// Writes the last piece, with which the session exists.
     async fn finish(self, mut book: Book<State>, now: Millis) -> Result<Summary, Refusal> {
         let Self { registry, who, session, spec, copy, .. } = self;
-        let birth = Birth { spec, at_message: None, last_message: None, copy };
-        book.also(birth.record(session));
+        let origin = Origin { spec, at_message: None, last_message: None, copy };
+        book.also(origin.record(session));
         book.also(Op::Remove { collection: IMPORTS, key: session.to_string() });
         let mut machine = Machine::new(registry.shared.policy.clone());
-        let prompt = birth.spec.prompt.clone();
+        let prompt = origin.spec.prompt.clone();
         if !prompt.is_empty() {
             let key = CommandKey { token: who.token.clone(), id: CommandId::random() };
             let command = Command { key, by: who.actor(), action: Action::Prompt { content: prompt } };
@@ -119,7 +119,7 @@ impl Import<'_> {
         book.also(Op::Summary(Box::new(summary.clone())));
         book.checkpoint();
         let made = book.head();
-        let handle = registry.shelve(session, book, machine, birth).await?;
+        let handle = registry.shelve(session, book, machine, origin).await?;
         if !handle.log.wait_visible(made).await {
             return Err(gone());
         }

@@ -9,7 +9,7 @@ use crate::{
     command::{Command, CommandKey, Receipt, Stage},
     event::Setting,
     log::Book,
-    ports::{Op, Order, Ticket},
+    ports::{InstructionId, Op, Order},
     request::{Answer, Outcome},
     session::{
         settle::{command_row, receipt},
@@ -176,7 +176,7 @@ impl Machine {
                 setting = Some(Setting::Environment { names });
                 Order::SetEnvironment(variables)
             }
-            Action::Rewind { to, dry_run } => Order::Rewind { prompt: Ticket(to.0), dry_run },
+            Action::Rewind { to, dry_run } => Order::Rewind { prompt: InstructionId(to.0), dry_run },
             Action::McpStatus => Order::McpStatus,
             Action::McpReconnect { server } => Order::McpReconnect(server),
             Action::McpToggle { server, enabled } => {
@@ -204,7 +204,7 @@ impl Machine {
             return self.had_nothing_to_do(book, now, seq, why);
         }
         receipt(book, now, seq, Stage::Sending);
-        self.tell(book, Ticket(seq.0), order, setting);
+        self.tell(book, InstructionId(seq.0), order, setting);
     }
 
     /// Settles the command at once; its receipt says why the agent got no instruction.

@@ -9,7 +9,7 @@ use crate::{
     capabilities::Asks,
     event::{Level, ResetReason, Setting},
     log::Book,
-    ports::Ticket,
+    ports::InstructionId,
     session::state::State,
 };
 
@@ -29,7 +29,7 @@ impl Machine {
     pub(super) fn stop_for(&mut self, book: &mut Book<State>, seq: Seq) {
         if !self.is_stopping() {
             self.memory.running = Running::Stopping;
-            self.tell_to_stop(book, Ticket(seq.0));
+            self.tell_to_stop(book, InstructionId(seq.0));
         }
     }
 

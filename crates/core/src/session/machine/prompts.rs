@@ -9,7 +9,7 @@ use crate::{
     command::{ActionName, CommandKey, Stage},
     event::Content,
     log::Book,
-    ports::{Order, Ticket},
+    ports::{InstructionId, Order},
     session::{
         settle::receipt,
         state::{OpenCommand, State},
@@ -52,7 +52,7 @@ impl Machine {
         let OpenCommand { seq, by, content, .. } = prompt;
         receipt(book, now, seq, Stage::Sending);
         book.append(now, Some(by), Event::Prompt { command: seq, content: content.clone() });
-        self.tell(book, Ticket(seq.0), order(content), None);
+        self.tell(book, InstructionId(seq.0), order(content), None);
     }
 }
 

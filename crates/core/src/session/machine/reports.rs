@@ -10,7 +10,7 @@ use crate::{
     command::{ActionName, Stage},
     event::{Exit, ExitReason, ItemKind, Level, Setting, TurnOrigin, TurnOutcome, TurnResult},
     log::Book,
-    ports::{Order, Report, Ticket},
+    ports::{InstructionId, Order, Report},
     request::Outcome,
     session::{
         settle::{self, Reach, receipt},
@@ -66,21 +66,21 @@ impl Machine {
                     self.close_request(book, now, request, Outcome::Withdrawn);
                 }
             }
-            Report::Delivered(Ticket(seq)) => {
+            Report::Delivered(InstructionId(seq)) => {
                 let sending = |open: &&OpenCommand| open.seq.0 == seq && open.stage == Stage::Sending;
                 if book.state().commands.iter().any(|open| sending(&open)) {
                     receipt(book, now, Seq(seq), Stage::Delivered);
                 }
             }
-            Report::Consumed { ticket, result } => self.consumed(book, now, ticket, result),
-            Report::Rejected { ticket, error } => {
-                self.settle(book, ticket);
+            Report::Consumed { instruction_id, result } => self.consumed(book, now, instruction_id, result),
+            Report::Rejected { instruction_id, error } => {
+                self.settle(book, instruction_id);
                 let refusal = Refusal::new(RefusalCode::AgentRefused, error);
-                receipt(book, now, Seq(ticket.0), Stage::Refused { refusal });
+                receipt(book, now, Seq(instruction_id.0), Stage::Refused { refusal });
                 self.pump(book, now);
             }
-            Report::Uncertain { ticket: ticket @ Ticket(seq), reason } => {
-                self.settle(book, ticket);
+            Report::Uncertain { instruction_id: instruction_id @ InstructionId(seq), reason } => {
+                self.settle(book, instruction_id);
                 let underway = |open: &OpenCommand| matches!(open.stage, Stage::Sending | Stage::Delivered);
                 if book.state().commands.iter().any(|open| open.seq.0 == seq && underway(open)) {
                     receipt(book, now, Seq(seq), Stage::Uncertain { reason });
@@ -127,8 +127,8 @@ impl Machine {
         if generation > Generation(1)
             && let Some(tokens) = book.state().thinking
         {
-            // No start accepts this as an option. No command waits for it: its ticket is the entry of this start.
-            self.tell(book, Ticket(book.head().0), Order::SetThinking(Some(tokens)), None);
+            // No start accepts this as an option. No command waits for it: its instruction's id is the entry of this start.
+            self.tell(book, InstructionId(book.head().0), Order::SetThinking(Some(tokens)), None);
         }
         self.pump(book, now);
     }
@@ -160,9 +160,15 @@ impl Machine {
         self.pump(book, now);
     }
 
-    fn consumed(&mut self, book: &mut Book<State>, now: Millis, ticket: Ticket, result: Option<Value>) {
-        let seq = Seq(ticket.0);
-        if let Some(setting) = self.settle(book, ticket) {
+    fn consumed(
+        &mut self,
+        book: &mut Book<State>,
+        now: Millis,
+        instruction_id: InstructionId,
+        result: Option<Value>,
+    ) {
+        let seq = Seq(instruction_id.0);
+        if let Some(setting) = self.settle(book, instruction_id) {
             let by = book.state().commands.iter().find(|open| open.seq == seq).map(|open| open.by.clone());
             book.append(now, by, Event::SettingChanged { setting });
         }

@@ -11,7 +11,7 @@ use crate::{
     event::Setting,
     log::Book,
     policy::{Call, Decision, Judgement, Reading, RuleSet, Situation, decide, suggest},
-    ports::{Order, Ticket},
+    ports::{InstructionId, Order},
     request::{Answer, Ask, Outcome, Request, Scope},
     session::{settle::receipt, state::State},
     spec::MASK,
@@ -51,7 +51,7 @@ impl Machine {
             book.append(now, Some(by.clone()), Event::RuleAdded { tool_name: tool_name.clone(), rule });
         }
         let answer = worded(book, now, by, &ask, answer);
-        self.settle_request(book, now, Ticket(seq.0), request, ask, answer, by.clone());
+        self.settle_request(book, now, InstructionId(seq.0), request, ask, answer, by.clone());
     }
 
     /// The one place where an answer goes to the agent: the request is open and is closed here, so it is answered once.
@@ -60,7 +60,7 @@ impl Machine {
         &mut self,
         book: &mut Book<State>,
         now: Millis,
-        ticket: Ticket,
+        instruction_id: InstructionId,
         request: RequestId,
         ask: Ask,
         answer: Answer,
@@ -70,7 +70,7 @@ impl Machine {
         let outcome =
             if by == Actor::Deadline { Outcome::Expired } else { Outcome::Answered { answer: shown, by } };
         let Some(key) = self.close_request(book, now, request, outcome) else { return };
-        self.tell(book, ticket, Order::Answer { key, ask: Box::new(ask), answer }, None);
+        self.tell(book, instruction_id, Order::Answer { key, ask: Box::new(ask), answer }, None);
     }
 
     /// Closes an open request for everybody; returns the agent's key of the request.
@@ -102,7 +102,7 @@ impl Machine {
                 _ => "nobody answered in time".into(),
             };
             let answer = Answer::deny(Some(message));
-            self.settle_request(book, now, Ticket(request.0), request, ask, answer, Actor::Deadline);
+            self.settle_request(book, now, InstructionId(request.0), request, ask, answer, Actor::Deadline);
         }
     }
 
@@ -138,7 +138,7 @@ impl Machine {
         };
         let outcome = Outcome::Answered { answer: answer.clone(), by };
         book.append_raw(now, None, Event::RequestDecided { request: opened, outcome }, raw);
-        self.tell(book, Ticket(request.0), Order::Answer { key, ask: Box::new(ask), answer }, None);
+        self.tell(book, InstructionId(request.0), Order::Answer { key, ask: Box::new(ask), answer }, None);
     }
 
     /// How long a new request waits: as the session says, or else as the configuration does.

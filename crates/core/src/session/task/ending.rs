@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use tokio::time::Instant;
 
-use super::{BIRTHS, DELETED, Ending, FORGET_AFTER, Task, Working};
+use super::{DELETED, Ending, FORGET_AFTER, ORIGINS, Task, Working};
 use crate::{
     log::delivery::Closed,
     ports::{Op, StoreError},
@@ -34,7 +34,7 @@ impl Task {
                 {
                     let mut book = self.log.book();
                     book.also(Op::Delete);
-                    book.also(Op::Remove { collection: BIRTHS, key: self.id.to_string() });
+                    book.also(Op::Remove { collection: ORIGINS, key: self.id.to_string() });
                     book.also(Mark::removal(self.id));
                     book.also(Op::Remove { collection: MEMORIES, key: self.id.to_string() });
                     let value = Bytes::from_static(b"{}");
@@ -72,6 +72,6 @@ impl Task {
         }
         self.rest().await?;
         // Later callers open the session again; an earlier caller keeps it open.
-        Ok(self.mailbox.is_empty() && self.shelf.forget(self.id))
+        Ok(self.mailbox.is_empty() && self.live_sessions.forget(self.id))
     }
 }

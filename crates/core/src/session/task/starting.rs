@@ -56,7 +56,7 @@ impl Task {
             }
         };
         let Some(agent) = &self.agent else {
-            let kind = &self.birth.spec.agent;
+            let kind = &self.origin.spec.agent;
             let message = format!("there is no longer an agent `{kind}`");
             let exit = Exit { reason: ExitReason::NotStarted, ..lost_exit(&message) };
             self.machine.report(&mut book, now, Report::Exited(exit));
@@ -71,7 +71,7 @@ impl Task {
 
     /// From here on the agent runs, as far as this session knows.
     pub(super) fn hold_link(&self, working: &mut Working, mut link: AgentLink, berth: Berth, recorded: u64) {
-        self.reins.take(&link);
+        self.stop_handle.take(&link);
         working.marks = link.recorded.take().map(|told| Marks::after(recorded, told));
         working.link = Some(link);
         working.berth = Some(berth);
@@ -80,7 +80,7 @@ impl Task {
 
     /// The session's settings, with its current model.
     pub(super) fn effective_spec(&self, state: &State) -> SessionSpec {
-        let mut spec = self.birth.spec.clone();
+        let mut spec = self.origin.spec.clone();
         spec.model.clone_from(&state.summary.model);
         spec
     }
@@ -95,10 +95,10 @@ impl Task {
                 exchanges: state.exchanges,
             });
         }
-        let spec = &self.birth.spec;
+        let spec = &self.origin.spec;
         let agent_session = spec.resume.clone()?;
-        let fork = spec.fork.is_some() || self.birth.copy;
-        let (at_message, last_message) = (self.birth.at_message.clone(), self.birth.last_message.clone());
+        let fork = spec.fork.is_some() || self.origin.copy;
+        let (at_message, last_message) = (self.origin.at_message.clone(), self.origin.last_message.clone());
         Some(ResumePoint { agent_session, fork, at_message, last_message, exchanges: state.exchanges })
     }
 }

@@ -15,7 +15,7 @@ fn the_agent_gets_no_instruction_before_its_commit() {
     assert_eq!(world.machine.next_instruction(receipt.seq), None, "its entries are not visible yet");
     world.commit();
     let expected = Instruction {
-        ticket: Ticket(receipt.seq.0),
+        instruction_id: InstructionId(receipt.seq.0),
         order: Order::Prompt { content: vec![Content::text("hello")] },
     };
     assert_eq!(world.told, [(1, expected)]);
@@ -195,11 +195,11 @@ fn a_prompt_during_a_turn_waits_for_its_end() {
     let second = world.send(1, prompt("second")).unwrap();
     assert_eq!(second.stage, Stage::Accepted);
     assert_eq!(world.book.state().summary.queued, 1);
-    let first = world.told[0].1.ticket;
-    world.report(Report::Consumed { ticket: first, result: None });
+    let first = world.told[0].1.instruction_id;
+    world.report(Report::Consumed { instruction_id: first, result: None });
     world.report(Report::TurnEnded { result: Box::new(TurnResult::bare(TurnOutcome::Completed)), raw: None });
     world.commit();
-    assert_eq!(world.told.last().unwrap().1.ticket, Ticket(second.seq.0));
+    assert_eq!(world.told.last().unwrap().1.instruction_id, InstructionId(second.seq.0));
 }
 
 #[test]
@@ -230,8 +230,8 @@ fn a_queued_prompt_is_moved_into_the_running_turn_once() {
     assert_eq!(steer.stage, Stage::Consumed { result: None });
     world.commit();
     let content = vec![Content::text("second")];
-    let ticket = Ticket(second.seq.0);
-    let into_the_turn = Instruction { ticket, order: Order::Steer { content: content.clone() } };
+    let instruction_id = InstructionId(second.seq.0);
+    let into_the_turn = Instruction { instruction_id, order: Order::Steer { content: content.clone() } };
     assert_eq!(world.told, [(1, into_the_turn)], "the one that was not asked for waits");
     let said =
         |(_, event): &(Seq, Event)| *event == Event::Prompt { command: second.seq, content: content.clone() };
@@ -239,13 +239,13 @@ fn a_queued_prompt_is_moved_into_the_running_turn_once() {
     let again = world.send(2, Action::Steer { prompt: second.seq }).unwrap_err();
     assert_eq!(again.code, RefusalCode::AlreadyClosed);
     // The turn ends before the agent has accepted the prompt: nothing else is sent until the prompt is settled.
-    world.report(Report::Delivered(ticket));
+    world.report(Report::Delivered(instruction_id));
     world.report(Report::TurnEnded { result: Box::new(TurnResult::bare(TurnOutcome::Completed)), raw: None });
     world.commit();
     assert_eq!(world.told.len(), 1);
-    world.report(Report::Consumed { ticket, result: None });
+    world.report(Report::Consumed { instruction_id, result: None });
     world.commit();
-    assert_eq!(world.told.last().unwrap().1.ticket, Ticket(first.seq.0));
+    assert_eq!(world.told.last().unwrap().1.instruction_id, InstructionId(first.seq.0));
     assert_eq!(
         stages(&world, second.seq),
         [Stage::Sending, Stage::Delivered, Stage::Consumed { result: None }]
@@ -316,7 +316,10 @@ fn a_prompt_that_the_agent_does_not_answer_is_uncertain_until_somebody_decides()
         let mut world = ready();
         let sent = world.send(1, prompt("heard?")).unwrap().seq;
         let next = world.send(1, prompt("next")).unwrap().seq;
-        world.report(Report::Uncertain { ticket: Ticket(sent.0), reason: "no answer in 30 s".into() });
+        world.report(Report::Uncertain {
+            instruction_id: InstructionId(sent.0),
+            reason: "no answer in 30 s".into(),
+        });
         let stage = |world: &World, seq| {
             let state = world.book.state();
             state.commands.iter().find(|open| open.seq == seq).map(|open| open.stage.clone())
@@ -324,7 +327,7 @@ fn a_prompt_that_the_agent_does_not_answer_is_uncertain_until_somebody_decides()
         assert_eq!(stage(&world, sent), Some(Stage::Uncertain { reason: "no answer in 30 s".into() }));
         assert_eq!(stage(&world, next), Some(Stage::Sending), "others do not wait for it");
         if late {
-            world.report(Report::Consumed { ticket: Ticket(sent.0), result: None });
+            world.report(Report::Consumed { instruction_id: InstructionId(sent.0), result: None });
             assert_eq!(stage(&world, sent), None, "an answer that comes late is an answer");
         } else {
             world.send(1, Action::SendAgain { command: sent }).unwrap();
@@ -338,7 +341,10 @@ fn a_prompt_that_the_agent_does_not_answer_is_uncertain_until_somebody_decides()
 fn a_setting_that_the_agent_does_not_confirm_is_not_reported_as_changed() {
     let mut world = ready();
     let set = world.send(1, Action::SetModel { model: Some("m".into()) }).unwrap().seq;
-    world.report(Report::Uncertain { ticket: Ticket(set.0), reason: "no answer in 30 s".into() });
+    world.report(Report::Uncertain {
+        instruction_id: InstructionId(set.0),
+        reason: "no answer in 30 s".into(),
+    });
     world.commit();
     let changed = |(_, event): &(Seq, Event)| matches!(event, Event::SettingChanged { .. });
     assert!(!world.events().iter().any(changed));
@@ -680,6 +686,6 @@ fn settings_of_a_running_agent_are_set_again_at_its_next_start() {
     let (generation, again) = world.told.last().unwrap();
     assert_eq!((*generation, &again.order), (2, &Order::SetThinking(Some(2000))));
     let answered = world.book.head();
-    world.report(Report::Consumed { ticket: again.ticket, result: None });
+    world.report(Report::Consumed { instruction_id: again.instruction_id, result: None });
     assert_eq!(world.book.head(), answered, "no command waits for this");
 }

@@ -11,7 +11,7 @@ mod properties;
 use std::collections::BTreeMap;
 
 use super::{
-    machine::{Machine, Policy, Unsettled, Want, memory::MEMORIES, told::INSTRUCTIONS},
+    machine::{Machine, Policy, Unsettled, Want, instructions::INSTRUCTIONS, memory::MEMORIES},
     settle::reopened,
     state::{self, State, Status},
 };
@@ -21,7 +21,7 @@ use crate::{
     command::{Command, CommandKey, Stage},
     event::{Content, Exit, ExitReason, ItemKind, TurnOrigin, TurnOutcome, TurnResult},
     log::{Book, Folded as _},
-    ports::{Instruction, Op, OpenItem, Order, Report, Ticket},
+    ports::{Instruction, InstructionId, Op, OpenItem, Order, Report},
     request::{Answer, Ask, Outcome, Scope},
 };
 
@@ -198,7 +198,7 @@ impl World {
         let skipped = Seq(self.book.head().0 + 4096);
         let state = State { items: reopened(&self.chunks, skipped), ..state };
         let taken = self.told.iter().filter(|(generation, _)| *generation == self.started);
-        let taken = taken.map(|(_, instruction)| instruction.ticket).collect();
+        let taken = taken.map(|(_, instruction)| instruction.instruction_id).collect();
         self.machine = Machine::new(policy());
         self.machine.restore(&state, serde_json::from_slice(&memory).expect("our own"), unsettled, &taken);
         self.book = Book::new(LogId::Session(SESSION), skipped, state);
@@ -324,11 +324,11 @@ impl World {
     }
 
     /// How often each prompt was sent to an agent, as a new turn or into a running one.
-    fn prompts_told(&self) -> BTreeMap<Ticket, usize> {
+    fn prompts_told(&self) -> BTreeMap<InstructionId, usize> {
         let mut count = BTreeMap::new();
         for (_, instruction) in &self.told {
             if matches!(instruction.order, Order::Prompt { .. } | Order::Steer { .. }) {
-                *count.entry(instruction.ticket).or_default() += 1;
+                *count.entry(instruction.instruction_id).or_default() += 1;
             }
         }
         count

@@ -97,9 +97,9 @@ impl World {
         (!ever.is_empty()).then(|| ever[which as usize % ever.len()])
     }
 
-    fn ticket(&self, which: u8) -> Option<Ticket> {
+    fn instruction_id(&self, which: u8) -> Option<InstructionId> {
         let now: Vec<_> = self.told.iter().filter(|(generation, _)| *generation == self.started).collect();
-        (!now.is_empty()).then(|| now[which as usize % now.len()].1.ticket)
+        (!now.is_empty()).then(|| now[which as usize % now.len()].1.instruction_id)
     }
 
     fn play(&mut self, step: Step) {
@@ -163,23 +163,23 @@ impl World {
                 self.report(Report::TurnEnded { result, raw: None });
             }
             Step::Delivered(which) => {
-                if let Some(ticket) = self.ticket(which) {
-                    self.report(Report::Delivered(ticket));
+                if let Some(instruction_id) = self.instruction_id(which) {
+                    self.report(Report::Delivered(instruction_id));
                 }
             }
             Step::Consumed(which) => {
-                if let Some(ticket) = self.ticket(which) {
-                    self.report(Report::Consumed { ticket, result: None });
+                if let Some(instruction_id) = self.instruction_id(which) {
+                    self.report(Report::Consumed { instruction_id, result: None });
                 }
             }
             Step::Rejected(which) => {
-                if let Some(ticket) = self.ticket(which) {
-                    self.report(Report::Rejected { ticket, error: "no".into() });
+                if let Some(instruction_id) = self.instruction_id(which) {
+                    self.report(Report::Rejected { instruction_id, error: "no".into() });
                 }
             }
             Step::Uncertain(which) => {
-                if let Some(ticket) = self.ticket(which) {
-                    self.report(Report::Uncertain { ticket, reason: "no answer".into() });
+                if let Some(instruction_id) = self.instruction_id(which) {
+                    self.report(Report::Uncertain { instruction_id, reason: "no answer".into() });
                 }
             }
             Step::Text(item) => {

@@ -5,16 +5,16 @@
 //! fails with a reason. The offered tools are those that the page has mounted now.
 //!
 //! This folder owns the endpoint, the waiting calls (`desk`), the offer, and the registration with the agent
-//! (`register`); `warden` answers the permission requests for these tools, because the page offers them to the agent.
+//! (`register`); `permissions` answers the permission requests for these tools, because the page offers them to the agent.
 //! It does not know AG-UI: runs call it. Only this folder uses rmcp.
 
 mod desk;
 mod offer;
+mod permissions;
 mod register;
 mod server;
 #[cfg(test)]
 mod tests;
-mod warden;
 
 use std::{
     collections::HashMap,
@@ -218,7 +218,7 @@ impl FrontendTools {
 
     /// Answers permission requests for tools of pages and forgets sessions that have ended, until `stopping`.
     pub fn start(&self, tasks: &TaskTracker, stopping: CancellationToken) {
-        tasks.spawn(warden::watch(self.clone(), stopping));
+        tasks.spawn(permissions::watch(self.clone(), stopping));
     }
 
     /// Offers the tools that the page has mounted now: informs the agent, if it does not have them yet. Returns when

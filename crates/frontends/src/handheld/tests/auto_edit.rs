@@ -126,7 +126,7 @@ async fn a_config_without_auto_edit_changes_nothing() {
     }
     device.command(slot, "say after it").await;
     let status = device.until_message(slot, "say after it").await;
-    assert_eq!((&status["autoEdit"], stand.hub.health().auto_edit), (&json!(true), true));
+    assert_eq!((&status["autoEdit"], stand.session_slots.health().auto_edit), (&json!(true), true));
     assert_eq!(switches(&stand).await, before);
 }
 
@@ -186,8 +186,8 @@ async fn the_log_tells_who_switched_auto_edit_and_it_ends_with_the_device_that_d
     assert_eq!(switches(&stand).await, std::slice::from_ref(&first));
     // Another device is revoked: that changes nothing.
     let put_out = |address: &str| {
-        let (hub, address) = (stand.hub.clone(), address.parse().unwrap());
-        async move { hub.devices().decide(address, Decide::Revoke).await.unwrap() }
+        let (session_slots, address) = (stand.session_slots.clone(), address.parse().unwrap());
+        async move { session_slots.devices().decide(address, Decide::Revoke).await.unwrap() }
     };
     put_out("192.168.1.9").await;
     two.command(slot, "ask Edit a.rs").await;
@@ -206,6 +206,6 @@ async fn the_log_tells_who_switched_auto_edit_and_it_ends_with_the_device_that_d
     assert_eq!(switches(&stand).await, [first, by("handheld (handheld)", false)]);
     // A message of that device that is still on its way cannot switch auto-edit on again.
     let gone = Peer { address: "192.168.1.7".parse().unwrap(), origin: Origin::Elsewhere };
-    stand.hub.set_auto_edit(&principal(gone.address), gone, AutoEdit::On).await;
-    assert!(!stand.hub.health().auto_edit);
+    stand.session_slots.set_auto_edit(&principal(gone.address), gone, AutoEdit::On).await;
+    assert!(!stand.session_slots.health().auto_edit);
 }

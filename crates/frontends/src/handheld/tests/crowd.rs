@@ -18,9 +18,9 @@ use super::{
 use crate::handheld::{
     desk::GUARD,
     devices::Devices,
-    hub::Hub,
     listen,
     places::{DEVICES, PER_DEVICE},
+    session_slots::SessionSlots,
 };
 
 /// A connection from this address of the machine.
@@ -68,7 +68,7 @@ async fn there_is_room_for_a_household_and_no_device_keeps_out_the_others() {
     assert_eq!(held.len(), DEVICES);
     assert!(device(late, to).await.is_none(), "all places are taken");
     let counted = async {
-        while handheld.hub().health().ws_clients != DEVICES {
+        while handheld.session_slots().health().ws_clients != DEVICES {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
@@ -96,7 +96,7 @@ async fn strangers_that_hold_their_connections_open_keep_no_device_out() {
     assert!(matches!(socket.next().await, Some(Ok(Message::Text(_)))));
     // The owner still sees them.
     let listed = async {
-        while handheld.hub().devices().list().len() < 60 {
+        while handheld.session_slots().devices().list().len() < 60 {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
@@ -124,22 +124,22 @@ async fn who_is_held_at_the_door_keeps_no_connection() {
 async fn a_device_that_comes_early_waits_until_the_slots_are_as_they_were() {
     let stand = Stand::new().await;
     let session = stand.session("say hello").await;
-    stand.hub.put_in(&owner(), 2, session).await.unwrap();
+    stand.session_slots.put_in(&owner(), 2, session).await.unwrap();
     stand.until(session, is_idle).await;
     stand.submit(session, Action::Stop).await;
     let stand = stand.restarted(|_| {}).await;
     let clock = Clock::system();
     let allow = vec!["127.0.0.1".parse().unwrap()];
     let devices = Devices::open(stand.store.clone(), clock.clone(), allow).await.unwrap();
-    let hub = Hub::new(stand.registry.clone(), clock, slots(&stand.folder), devices);
+    let session_slots = SessionSlots::new(stand.registry.clone(), clock, slots(&stand.folder), devices);
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let to = listener.local_addr().unwrap();
-    hub.spawn_task(listen::accept(listener, hub.clone()));
+    session_slots.spawn_task(listen::accept(listener, session_slots.clone()));
     let mut stream = TcpStream::connect(to).await.unwrap();
     stream.write_all(format!("GET / HTTP/1.1\r\n{UPGRADE}\r\n\r\n").as_bytes()).await.unwrap();
     let early = tokio::time::timeout(Duration::from_millis(300), stream.read_u8()).await;
     assert!(early.is_err(), "nothing is answered before the slots are back: {early:?}");
-    hub.start();
+    session_slots.start();
     let mut seen = Vec::new();
     let first = async {
         while !String::from_utf8_lossy(&seen).contains(r#""slot":2"#) {
@@ -152,8 +152,8 @@ async fn a_device_that_comes_early_waits_until_the_slots_are_as_they_were() {
     tokio::time::timeout(PATIENCE, first).await.expect("it is served");
     let seen = String::from_utf8_lossy(&seen).into_owned();
     assert!(seen.contains("obedient-2") && !seen.contains("slot-2"), "{seen}");
-    hub.stop();
-    hub.closed().await;
+    session_slots.stop();
+    session_slots.closed().await;
 }
 
 // covers: 000-060
@@ -161,7 +161,7 @@ async fn a_device_that_comes_early_waits_until_the_slots_are_as_they_were() {
 async fn a_device_that_takes_no_bytes_does_not_approve_what_lies_in_the_network() {
     let stand = Stand::new().await;
     let handheld = handheld(&stand, &["127.0.0.1"]).await;
-    let hub = handheld.hub();
+    let session_slots = handheld.session_slots();
     let socket = TcpSocket::new_v4().unwrap();
     // Smaller than the four panels that follow.
     socket.set_recv_buffer_size(1024).unwrap();
@@ -172,22 +172,22 @@ async fn a_device_that_takes_no_bytes_does_not_approve_what_lies_in_the_network(
     let mut last = None;
     for slot in 0..4 {
         let session = stand.session(&format!("ask Bash {long}")).await;
-        hub.put_in(&owner(), slot, session).await.unwrap();
+        session_slots.put_in(&owner(), slot, session).await.unwrap();
         stand.until(session, |state| !state.requests.is_empty()).await;
         last = Some(session);
     }
     let session = last.unwrap();
     let asked = async {
-        while hub.slots()[3].asked.is_none() {
+        while session_slots.slots()[3].asked.is_none() {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
     tokio::time::timeout(PATIENCE, asked).await.unwrap();
     // The prompt was sent a while ago; the device reads nothing.
     tokio::time::sleep(GUARD * 2).await;
-    let agent = hub.slots()[3].status.agent.clone();
+    let agent = session_slots.slots()[3].status.agent.clone();
     let press = json!({ "type": "action", "agent": agent, "action": "yes", "slot": 0 }).to_string();
-    let mut spawned = hub.spawned();
+    let mut spawned = session_slots.spawned();
     device.send(Message::text(press.clone())).await.unwrap();
     // What is sent after it is read after it.
     device.send(Message::text(json!({ "type": "spawn_request", "slot": 9 }).to_string())).await.unwrap();

@@ -59,14 +59,14 @@ async fn a_device_that_nobody_approved_sees_nothing_and_one_that_was_revoked_is_
         assert_eq!(body(&answer), "waiting until an owner approves this device\n");
         assert!(!answer.contains("101"), "the app would take it for a welcome: {answer}");
     }
-    let listed = handheld.hub().devices().list();
+    let listed = handheld.session_slots().devices().list();
     assert_eq!(listed.len(), 1);
-    handheld.hub().devices().decide(listed[0].address, Decide::Approve).await.unwrap();
+    handheld.session_slots().devices().decide(listed[0].address, Decide::Approve).await.unwrap();
     let (mut socket, _) = tokio_tungstenite::connect_async(format!("ws://{address}/any/path")).await.unwrap();
     let first = socket.next().await.unwrap().unwrap();
     let first: Value = serde_json::from_str(first.to_text().unwrap()).unwrap();
     assert_eq!((&first["type"], &first["slot"]), (&json!("agent_status"), &json!(0)));
-    handheld.hub().devices().decide(listed[0].address, Decide::Revoke).await.unwrap();
+    handheld.session_slots().devices().decide(listed[0].address, Decide::Revoke).await.unwrap();
     let rest = async {
         while let Some(Ok(message)) = socket.next().await {
             if message.is_close() {
@@ -88,7 +88,7 @@ async fn health_tells_what_is_in_the_slots_who_is_connected_and_whether_auto_edi
     let address = handheld.address();
     let session = stand.session("say hello").await;
     let state = stand.until(session, |state| state.summary.turns == 1).await;
-    handheld.hub().put_in(&owner(), 2, session).await.unwrap();
+    handheld.session_slots().put_in(&owner(), 2, session).await.unwrap();
     let mut devices = Vec::new();
     for _ in 0..2 {
         let (socket, _) = tokio_tungstenite::connect_async(format!("ws://{address}/")).await.unwrap();
@@ -177,7 +177,7 @@ async fn what_a_device_says_as_it_is_put_out_is_not_done() {
     let stand = Stand::new().await;
     let handheld = handheld(&stand, &[]).await;
     let url = format!("ws://{}", handheld.address());
-    let (devices, local) = (handheld.hub().devices(), handheld.address().ip());
+    let (devices, local) = (handheld.session_slots().devices(), handheld.address().ip());
     // The order of both checks is random.
     for _ in 0..12 {
         // An approval in the millisecond of a revocation does not count.
@@ -191,7 +191,7 @@ async fn what_a_device_says_as_it_is_put_out_is_not_done() {
         let rest = async { while let Some(Ok(_)) = socket.next().await {} };
         tokio::time::timeout(PATIENCE, rest).await.expect("it is put out");
     }
-    assert_eq!(handheld.hub().health().sessions.len(), 0);
+    assert_eq!(handheld.session_slots().health().sessions.len(), 0);
     handheld.stop();
     handheld.closed().await;
 }
@@ -203,9 +203,9 @@ async fn nobody_hears_of_a_press_of_a_device_as_it_is_put_out() {
     let handheld = handheld(&stand, &[]).await;
     let session = stand.session("ask Bash ls").await;
     stand.until(session, |state| !state.requests.is_empty()).await;
-    handheld.hub().put_in(&owner(), 2, session).await.unwrap();
+    handheld.session_slots().put_in(&owner(), 2, session).await.unwrap();
     let url = format!("ws://{}", handheld.address());
-    let (devices, local) = (handheld.hub().devices(), handheld.address().ip());
+    let (devices, local) = (handheld.session_slots().devices(), handheld.address().ip());
     // The order of both checks is random; the press comes first in one of eight.
     for _ in 0..50 {
         // An approval in the millisecond of a revocation does not count.
@@ -229,7 +229,8 @@ async fn nobody_hears_of_a_press_of_a_device_as_it_is_put_out() {
         let rest = async { while let Some(Ok(_)) = socket.next().await {} };
         tokio::time::timeout(PATIENCE, rest).await.expect("it is put out");
     }
-    let told = serde_json::to_value(handheld.hub().health()).unwrap()["agents"][2]["message"].clone();
+    let told =
+        serde_json::to_value(handheld.session_slots().health()).unwrap()["agents"][2]["message"].clone();
     assert!(!told.as_str().unwrap().contains("Too early"), "{told}");
     assert_eq!(stand.state(session).await.requests.len(), 1);
     handheld.stop();

@@ -56,7 +56,7 @@ async fn a_huge_message_or_a_broken_frame_ends_that_connection_only() {
     tokio::time::timeout(PATIENCE, broken.serving).await.unwrap().unwrap();
     other.command(slot, "say unmoved").await;
     other.until_message(slot, "say unmoved").await;
-    assert_eq!(stand.hub.health().ws_clients, 1);
+    assert_eq!(stand.session_slots.health().ws_clients, 1);
 }
 
 #[tokio::test(start_paused = true)]
@@ -82,7 +82,7 @@ async fn a_client_that_closes_is_answered_in_kind() {
     device.until(3, |status| !status.is_null()).await;
     device.socket.close(None).await.unwrap();
     tokio::time::timeout(PATIENCE, device.serving).await.unwrap().unwrap();
-    assert_eq!(stand.hub.health().ws_clients, 0);
+    assert_eq!(stand.session_slots.health().ws_clients, 0);
 }
 
 #[tokio::test]

@@ -98,14 +98,14 @@ async fn an_answer_to_a_question_that_another_device_has_answered_is_not_taken_f
     let mut one = stand.device("192.168.1.7").await;
     let slot = one.spawn().await;
     let asked = stand.session("question").await;
-    stand.hub.put_in(&owner(), slot, asked).await.unwrap();
+    stand.session_slots.put_in(&owner(), slot, asked).await.unwrap();
     one.panel(slot, "Question 1/3").await;
-    let seen = stand.hub.slots()[slot].asked.clone().unwrap();
+    let seen = stand.session_slots.slots()[slot].asked.clone().unwrap();
     one.reply(slot, "2").await;
     one.panel(slot, "Question 2/3").await;
     // Another device still shows the first question when its text is read.
     let who = principal("192.168.1.8".parse().unwrap());
-    stand.hub.say(&who, slot, Panel::Seen(seen), "1".into()).await;
+    stand.session_slots.say(&who, slot, Panel::Seen(seen), "1".into()).await;
     one.until_message(slot, "Not sent: a question has just come up. Send it again.").await;
     assert_eq!(one.slots[slot]["promptToolType"], "Question 2/3");
 }
@@ -143,7 +143,7 @@ async fn a_button_that_is_pressed_too_early_says_so() {
     }
     // Somebody else answered the prompt that the device still shows: another press is useless.
     let seen = Asked { session, request: RequestId(1), digest: "d".into(), step: 0 };
-    stand.hub.too_early(slot, &seen);
+    stand.session_slots.too_early(slot, &seen);
     read_so_far(&mut device).await;
     assert_eq!(device.slots[slot]["message"], "denied: Denied by user via rAI3DS");
 }
@@ -187,11 +187,11 @@ async fn without_an_agent_an_answer_is_refused_with_the_reason_and_a_prompt_star
     device.command(slot, "ask Bash ls").await;
     device.panel(slot, "Bash").await;
     let open = stand.until(session, |state| !state.requests.is_empty()).await.requests[0].clone();
-    let asked = stand.hub.slots()[slot].asked.clone().unwrap();
+    let asked = stand.session_slots.slots()[slot].asked.clone().unwrap();
     stand.submit(session, Action::Stop).await;
     device.until_state(slot, "done").await;
     // By the device, which does not show the prompt any more, and by any other client.
-    stand.hub.press(&principal("192.168.1.7".parse().unwrap()), slot, asked, Button::Yes).await;
+    stand.session_slots.press(&principal("192.168.1.7".parse().unwrap()), slot, asked, Button::Yes).await;
     let answer = Action::Answer { request: open.request, digest: None, answer: Answer::allow() };
     let refusal = stand.registry.submit(&owner(), session, CommandId::random(), answer).await.unwrap_err();
     assert_eq!(refusal.code, RefusalCode::AlreadyClosed);

@@ -17,9 +17,9 @@ async fn slots_come_back_after_a_restart_and_what_ran_is_resumed_under_its_own_i
     device.until_message(slot, "say hello").await;
     let spawned = stand.in_slot(slot).unwrap();
     let bound = stand.session("say bound").await;
-    stand.hub.put_in(&owner(), 2, bound).await.unwrap();
+    stand.session_slots.put_in(&owner(), 2, bound).await.unwrap();
     let ended = stand.session("say ended").await;
-    stand.hub.put_in(&owner(), 3, ended).await.unwrap();
+    stand.session_slots.put_in(&owner(), 3, ended).await.unwrap();
     stand.until(ended, is_idle).await;
     stand.submit(ended, Action::Stop).await;
     device.until_state(3, "done").await;
@@ -78,7 +78,7 @@ async fn a_conversation_that_begins_anew_keeps_what_its_session_was_made_with() 
             spec.env.insert("HARBOUR".into(), "secret".into());
         })
         .await;
-    stand.hub.put_in(&owner(), 1, session).await.unwrap();
+    stand.session_slots.put_in(&owner(), 1, session).await.unwrap();
     stand.until(session, is_idle).await;
     stand.agent.faults.forgetful.store(true, Ordering::Relaxed);
 
@@ -125,7 +125,7 @@ async fn what_came_by_itself_is_not_resumed_and_what_was_taken_out_stays_out() {
     device.until_message(0, "say filled").await;
     let other = stand.session("say other").await;
     device.until_message(1, "say other").await;
-    stand.hub.take_out(1).await.unwrap();
+    stand.session_slots.take_out(1).await.unwrap();
     stand.until(session, is_idle).await;
     let stand = stand.restarted(|slots| slots.fill = true).await;
     let mut device = stand.device("192.168.1.7").await;

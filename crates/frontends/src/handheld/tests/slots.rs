@@ -201,7 +201,7 @@ async fn active_sessions_come_into_free_slots_by_themselves_and_go_when_they_are
     let mut device = stand.device("192.168.1.7").await;
     device.until_message(0, "say hello").await;
     assert_eq!(stand.in_slot(0), Some(session));
-    stand.hub.take_out(0).await.unwrap();
+    stand.session_slots.take_out(0).await.unwrap();
     device.until(0, |status| status["agent"] == "slot-0").await;
     stand
         .submit(session, Action::Prompt { content: vec![portolan_core::event::Content::text("say more")] })
@@ -265,7 +265,7 @@ async fn slot_zero_is_spawned_at_the_start_only_when_asked_for_and_a_failure_sto
     let status = device.until(0, |status| !status.is_null()).await;
     assert_eq!((&status["active"], &status["agent"]), (&json!(false), &json!("slot-0")));
     let session = stand.session("say hello").await;
-    stand.hub.put_in(&owner(), 3, session).await.unwrap();
+    stand.session_slots.put_in(&owner(), 3, session).await.unwrap();
     device.until_message(3, "say hello").await;
 }
 

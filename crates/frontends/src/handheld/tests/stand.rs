@@ -1,4 +1,4 @@
-//! The test stand: a registry in memory, an agent that does what a prompt says, a hub, and devices on a pipe.
+//! The test stand: a registry in memory, an agent that does what a prompt says, the four slots, and devices on a pipe.
 
 use std::{
     path::PathBuf,
@@ -43,8 +43,8 @@ use crate::handheld::{
     desk::GUARD,
     device::{self, Visitor},
     devices::{Devices, Origin, Peer, principal},
-    hub::{Hub, Slots},
     in_flight::InFlight,
+    session_slots::{SessionSlots, Slots},
 };
 
 // ------------------------------------------------------------------------------------- the agent
@@ -180,12 +180,12 @@ async fn stream(strings: &mut Strings) {
 
 // ------------------------------------------------------------------------------------- the stand
 
-/// A registry, a hub, and what stays when both are created again.
+/// A registry, its slots, and what stays when both are created again.
 pub(super) struct Stand {
     pub(super) store: Arc<MemoryStore>,
     pub(super) agent: Obedient,
     pub(super) registry: Registry,
-    pub(super) hub: Hub,
+    pub(super) session_slots: SessionSlots,
     pub(super) folder: PathBuf,
     home: Arc<tempfile::TempDir>,
 }
@@ -229,16 +229,16 @@ impl Stand {
         let devices = Devices::open(store.clone(), clock.clone(), everyone).await.unwrap();
         let mut slots = slots(&folder);
         change(&mut slots);
-        let hub = Hub::new(registry.clone(), clock, slots, devices);
-        hub.start();
-        Self { store, agent, registry, hub, folder, home }
+        let session_slots = SessionSlots::new(registry.clone(), clock, slots, devices);
+        session_slots.start();
+        Self { store, agent, registry, session_slots, folder, home }
     }
 
     /// The daemon ends in order, and another one starts over the same store.
     pub(super) async fn restarted(self, change: impl FnOnce(&mut Slots)) -> Self {
-        self.hub.stop();
+        self.session_slots.stop();
         assert_eq!(self.registry.shutdown(Duration::from_secs(1)).await, [""; 0]);
-        self.hub.closed().await;
+        self.session_slots.closed().await;
         Self::build(self.store, self.agent, self.home, self.folder, change).await
     }
 
@@ -277,7 +277,7 @@ impl Stand {
 
     /// The session in a slot.
     pub(super) fn in_slot(&self, slot: usize) -> Option<SessionId> {
-        self.hub.board().bound(slot).map(|bound| bound.session)
+        self.session_slots.board().bound(slot).map(|bound| bound.session)
     }
 
     /// An approved device at this address.
@@ -294,7 +294,7 @@ impl Stand {
             peer: Peer { address, origin: Origin::Elsewhere },
             in_flight: Arc::new(InFlight::told(Arc::clone(&unconfirmed))),
         };
-        let serving = tokio::spawn(device::serve(self.hub.clone(), visitor, server));
+        let serving = tokio::spawn(device::serve(self.session_slots.clone(), visitor, server));
         let socket = WebSocketStream::from_raw_socket(client, protocol::Role::Client, None).await;
         Device { socket, serving, unconfirmed, slots: Default::default() }
     }

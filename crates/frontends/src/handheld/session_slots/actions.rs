@@ -4,7 +4,7 @@ use portolan_core::{
     Action, CommandId, Principal, Refusal, RefusalCode, SessionId, event::Content, request::Answer,
 };
 
-use super::{Hub, deadline};
+use super::{SessionSlots, deadline};
 use crate::{
     handheld::{
         answers::{self, Words},
@@ -33,7 +33,7 @@ const IS_FREE: &str = "Nothing to stop: this slot is free. The command spawn sta
 /// The message if text reaches no agent.
 const NOBODY_HERE: &str = "Not sent: this slot is free. The command spawn starts an agent.";
 
-impl Hub {
+impl SessionSlots {
     /// The slot of a message.
     pub fn route(&self, to: &Address) -> Option<usize> {
         self.board().route(to)

@@ -5,15 +5,15 @@ use serde::{Deserialize, Serialize};
 
 use crate::{SessionId, SessionSpec, ports::Op};
 
-/// The collection of [`Birth`]s in the store.
-pub(crate) const BIRTHS: &str = "births";
+/// The collection of [`Origin`]s in the store.
+pub(crate) const ORIGINS: &str = "births";
 
 /// The collection of deleted sessions: the id that created one cannot be used again.
 pub(crate) const DELETED: &str = "deleted";
 
 /// What a session was created from, with its secrets: never shown, and kept apart from the log.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Birth {
+pub(crate) struct Origin {
     pub(crate) spec: SessionSpec,
     /// With a fork: the last message that the agent remembers.
     #[serde(default)]
@@ -26,10 +26,10 @@ pub(crate) struct Birth {
     pub(crate) copy: bool,
 }
 
-impl Birth {
+impl Origin {
     pub(crate) fn record(&self, session: SessionId) -> Op {
         // Our own types serialise.
         let value = Bytes::from(serde_json::to_vec(self).unwrap_or_default());
-        Op::Put { collection: BIRTHS, key: session.to_string(), value }
+        Op::Put { collection: ORIGINS, key: session.to_string(), value }
     }
 }

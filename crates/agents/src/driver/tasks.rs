@@ -1,4 +1,4 @@
-//! Errands: work that an agent wants Portolan to do and that a translator cannot do, because it has no files and no
+//! Tasks: work that an agent wants Portolan to do and that a translator cannot do, because it has no files and no
 //! processes. A [`Desk`] does it in parallel, and the translator gets the result.
 
 use std::{collections::HashMap, fmt};
@@ -8,13 +8,13 @@ use portolan_wire::jsonrpc::Error;
 use serde_json::Value;
 use tokio::task::{Id, JoinSet};
 
-/// Errands of one agent that may run at once. Some wait for a process to end; an agent with more errands does not wait
+/// Tasks of one agent that may run at once. Some wait for a process to end; an agent with more tasks does not wait
 /// for answers.
-pub const MAX_ERRANDS: usize = 64;
+pub const MAX_TASKS: usize = 64;
 
 /// Work for the agent.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Errand {
+pub struct DriverTask {
     /// The translator's key for it.
     pub key: String,
     /// The agent's own name for it.
@@ -23,39 +23,39 @@ pub struct Errand {
     pub params: Value,
 }
 
-/// The result of an errand.
+/// The result of a task.
 pub type Done = Result<Value, Error>;
 
-/// The place where errands are done.
+/// The place where tasks are done.
 pub trait Desk: fmt::Debug + Send {
-    /// Begins an errand. The future does not borrow the desk: several errands run at once.
+    /// Begins a task. The future does not borrow the desk: several tasks run at once.
     fn begin(&mut self, method: &str, params: Value) -> Boxed<'static, Done>;
 
     /// The agent has ended: ends everything that is left.
     fn close(self: Box<Self>) -> Boxed<'static, ()>;
 }
 
-/// The errands of one agent.
+/// The tasks of one agent.
 #[derive(Debug, Default)]
-pub(super) struct Errands {
+pub(super) struct DriverTasks {
     desk: Option<Box<dyn Desk>>,
     under_way: JoinSet<Done>,
     keys: HashMap<Id, String>,
 }
 
-impl Errands {
+impl DriverTasks {
     pub(super) fn at(desk: Option<Box<dyn Desk>>) -> Self {
         Self { desk, ..Self::default() }
     }
 
-    /// Begins an errand, or returns why it cannot.
-    pub(super) fn begin(&mut self, errand: Errand) -> Result<(), Box<Error>> {
-        let Errand { key, method, params } = errand;
+    /// Begins a task, or returns why it cannot.
+    pub(super) fn begin(&mut self, task: DriverTask) -> Result<(), Box<Error>> {
+        let DriverTask { key, method, params } = task;
         let fault = |code, message: &str| Err(Box::new(Error { code, message: message.into(), data: None }));
         let Some(desk) = &mut self.desk else {
             return fault(Error::METHOD_NOT_FOUND, "requests of this agent are not supported");
         };
-        if self.under_way.len() >= MAX_ERRANDS {
+        if self.under_way.len() >= MAX_TASKS {
             return fault(Error::INTERNAL, "too many requests of this agent are in progress");
         }
         let task = self.under_way.spawn(desk.begin(&method, params));
@@ -67,7 +67,7 @@ impl Errands {
         !self.under_way.is_empty()
     }
 
-    /// The next finished errand. Cancel-safe.
+    /// The next finished task. Cancel-safe.
     pub(super) async fn next(&mut self) -> Option<(String, Done)> {
         let (id, done) = match self.under_way.join_next_with_id().await? {
             Ok(done) => done,
@@ -81,7 +81,7 @@ impl Errands {
 
     /// The agent has ended.
     pub(super) async fn close(&mut self) {
-        // Awaited: otherwise an errand that is just starting a command leaves that command unknown to the desk.
+        // Awaited: otherwise a task that is just starting a command leaves that command unknown to the desk.
         self.under_way.shutdown().await;
         if let Some(desk) = self.desk.take() {
             desk.close().await;

@@ -9,13 +9,13 @@ use portolan_core::{
     session::state::Summary,
 };
 
-use super::{Hub, READ_AGAIN};
+use super::{READ_AGAIN, SessionSlots};
 use crate::handheld::board::How;
 
 /// Sessions by id; ids grow with time.
 type Active = BTreeMap<SessionId, Summary>;
 
-impl Hub {
+impl SessionSlots {
     pub(super) async fn fill(&self) {
         loop {
             match self.watch().await {

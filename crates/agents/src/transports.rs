@@ -1,4 +1,4 @@
-//! Roads: an agent is reached by its own protocol, otherwise over ACP. If a road cannot be used, the next one is, and
+//! Transports: an agent is reached by its own protocol, otherwise over ACP. If a transport cannot be used, the next one is, and
 //! both the session and the probe report it.
 
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use indexmap::IndexMap;
 use portolan_core::{
     Capabilities, SessionSpec,
-    ports::{Account, Agent, AgentLink, Boxed, Launch, Means, Past, Probe, Road},
+    ports::{Account, Agent, AgentLink, Boxed, Launch, Means, Past, Probe, Transport},
 };
 
 use crate::{Supervision, acp::Acp, driver};
@@ -25,21 +25,21 @@ pub trait OwnProtocol: Agent + Clone + 'static {
 
 /// An agent by its own protocol, otherwise over ACP.
 #[derive(Clone, Debug)]
-pub struct Roads<A> {
+pub struct WithFallback<A> {
     own: A,
     acp: Acp,
 }
 
-impl<A: OwnProtocol> Roads<A> {
-    /// The first road, then the second.
+impl<A: OwnProtocol> WithFallback<A> {
+    /// The first transport, then the second.
     pub fn new(own: A, acp: Acp) -> Self {
         Self { own, acp }
     }
 
-    /// Why the second road is used, if it is.
+    /// Why the second transport is used, if it is.
     async fn detour(&self) -> Option<String> {
         let why = self.own.unusable().await?;
-        // If no road works, the first one reports what is missing.
+        // If no transport works, the first one reports what is missing.
         self.acp.is_here().then_some(why)
     }
 
@@ -54,7 +54,7 @@ impl<A: OwnProtocol> Roads<A> {
     }
 }
 
-impl<A: OwnProtocol> Agent for Roads<A> {
+impl<A: OwnProtocol> Agent for WithFallback<A> {
     fn kind(&self) -> &str {
         self.own.kind()
     }
@@ -86,8 +86,8 @@ impl<A: OwnProtocol> Agent for Roads<A> {
                 return own;
             }
             let why = format!("its own protocol cannot be used: {}", own.message);
-            let road = Some(Road { name: format!("acp, by {}", self.acp.kind()), why });
-            Probe { road, message: format!("{}; instead {}", own.message, acp.message), ..acp }
+            let transport = Some(Transport { name: format!("acp, by {}", self.acp.kind()), why });
+            Probe { transport, message: format!("{}; instead {}", own.message, acp.message), ..acp }
         })
     }
 

@@ -1,4 +1,4 @@
-//! The hub: keeps the four slots up to date and carries out the messages of devices.
+//! The four slots: keeps them up to date and carries out the messages of devices.
 //!
 //! One follower per slot reads its session, whatever the number of devices; devices read the board when it has changed.
 //! Nothing is queued between the two. Devices act in their own name: core decides what they may do.
@@ -74,7 +74,7 @@ pub struct Slots {
 
 /// The four slots and everything that keeps them up to date. Cheap to clone.
 #[derive(Clone, Debug)]
-pub struct Hub(Arc<Shared>);
+pub struct SessionSlots(Arc<Shared>);
 
 #[derive(Debug)]
 struct Shared {
@@ -101,8 +101,8 @@ struct Shared {
     tasks: TaskTracker,
 }
 
-impl Hub {
-    /// A hub without sessions; [`Hub::start`] restores the slots.
+impl SessionSlots {
+    /// Slots without sessions; [`SessionSlots::start`] restores the slots.
     pub fn new(registry: Registry, clock: Clock, slots: Slots, devices: Devices) -> Self {
         Self(Arc::new(Shared {
             registry,
@@ -123,22 +123,22 @@ impl Hub {
         }))
     }
 
-    /// Restores the slots, then keeps them up to date until [`Hub::stop`].
+    /// Restores the slots, then keeps them up to date until [`SessionSlots::stop`].
     pub fn start(&self) {
         let minding = self.clone();
         self.spawn_task(async move { minding.mind_revocations().await });
-        let hub = self.clone();
+        let session_slots = self.clone();
         self.spawn_task(async move {
-            hub.restore().await;
-            hub.0.restored.send_replace(true);
-            let keeping = hub.clone();
-            hub.0.tasks.spawn(async move { keeping.keep().await });
-            if hub.0.slots.fill {
-                let filling = hub.clone();
-                hub.spawn_task(async move { filling.fill().await });
+            session_slots.restore().await;
+            session_slots.0.restored.send_replace(true);
+            let keeping = session_slots.clone();
+            session_slots.0.tasks.spawn(async move { keeping.keep().await });
+            if session_slots.0.slots.fill {
+                let filling = session_slots.clone();
+                session_slots.spawn_task(async move { filling.fill().await });
             }
-            if hub.0.slots.autospawn {
-                hub.autospawn().await;
+            if session_slots.0.slots.autospawn {
+                session_slots.autospawn().await;
             }
         });
     }
@@ -154,23 +154,23 @@ impl Hub {
         self.0.stop.cancel();
     }
 
-    /// Cancelled by [`Hub::stop`].
+    /// Cancelled by [`SessionSlots::stop`].
     pub fn stopping(&self) -> &CancellationToken {
         &self.0.stop
     }
 
-    /// Returns when everything has ended; call it after [`Hub::stop`].
+    /// Returns when everything has ended; call it after [`SessionSlots::stop`].
     pub async fn closed(&self) {
         self.0.tasks.close();
         self.0.tasks.wait().await;
     }
 
-    /// Everything that runs for the hub.
+    /// Everything that runs for the slots.
     pub(super) fn tasks(&self) -> &TaskTracker {
         &self.0.tasks
     }
 
-    /// Runs something until it is done or the hub stops.
+    /// Runs something until it is done or the slots stop.
     pub(super) fn spawn_task(&self, work: impl Future<Output = ()> + Send + 'static) {
         let stop = self.0.stop.clone();
         self.0.tasks.spawn(async move {
@@ -240,7 +240,7 @@ impl Hub {
         Counted(self.clone())
     }
 
-    /// The identity of the hub, for actions by configuration and not for a device.
+    /// The identity of the slots themselves, for actions by configuration and not for a device.
     fn own() -> Principal {
         principal("handheld", "handheld")
     }
@@ -265,11 +265,11 @@ impl Hub {
     fn bind(&self, slot: usize, summary: &Summary, how: How) {
         let follower = self.board().bind(slot, summary, how);
         self.bump();
-        let (hub, session) = (self.clone(), summary.session);
+        let (session_slots, session) = (self.clone(), summary.session);
         self.spawn_task(async move {
             tokio::select! {
                 () = follower.cancelled() => {}
-                () = hub.follow(slot, session) => {}
+                () = session_slots.follow(slot, session) => {}
             }
         });
     }
@@ -331,7 +331,7 @@ impl Hub {
         }
     }
 
-    /// The hub's own reactions to entries.
+    /// Its own reactions to entries.
     fn react(&self, slot: usize, session: SessionId) {
         self.answer_edits();
         let anew = {
@@ -347,13 +347,13 @@ impl Hub {
             })
         };
         if anew {
-            let hub = self.clone();
-            self.spawn_task(async move { hub.start_anew(slot, session).await });
+            let session_slots = self.clone();
+            self.spawn_task(async move { session_slots.start_anew(slot, session).await });
         }
     }
 }
 
-/// An identity of the hub.
+/// An identity of the slots themselves.
 fn principal(token: &str, name: &str) -> Principal {
     Principal {
         // Both are constants that fit.
@@ -367,7 +367,7 @@ fn principal(token: &str, name: &str) -> Principal {
 
 /// A device that is connected.
 #[derive(Debug)]
-pub struct Counted(Hub);
+pub struct Counted(SessionSlots);
 
 impl Drop for Counted {
     fn drop(&mut self) {

@@ -39,7 +39,7 @@ async fn nothing_else_is_allowed_by_it() {
         stand.prompt(session, &name).await;
         let state = stand.until(session, |state| state.summary.waiting == 1).await;
         let request = state.requests[0].clone();
-        // The warden has read the log beyond this request, and did not answer it.
+        // The permissions has read the log beyond this request, and did not answer it.
         let marker = stand.session().await;
         stand.offer(marker, &["mark"]).await;
         stand.prompt(marker, &format!("{PREFIX}mark")).await;

@@ -1,5 +1,5 @@
-//! The warden: allows the tools that a page has offered, and forgets pages whose sessions have ended. It reads the
-//! daemon's log, so one warden is enough for all sessions and it does not appear in the presence of a session.
+//! Permissions of page tools: allows the tools that a page has offered, and forgets pages whose sessions have ended. One
+//! task reads the daemon's log for all sessions, so the task does not appear in the presence of a session.
 
 use portolan_core::{
     Action, CommandId, DaemonEvent, SessionId,

@@ -14,7 +14,7 @@ use crate::{
     Seq, SessionId,
     event::Setting,
     log::Book,
-    ports::{Instruction, Op, Order, Ticket},
+    ports::{Instruction, InstructionId, Op, Order},
     session::state::State,
 };
 
@@ -24,7 +24,9 @@ pub(crate) const INSTRUCTIONS: &str = "instructions";
 /// An instruction that the agent has not settled, as the store keeps it. It holds secrets and is never shown.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Unsettled {
-    ticket: Ticket,
+    /// Homes of earlier versions call it `ticket`.
+    #[serde(alias = "ticket")]
+    instruction_id: InstructionId,
     what: What,
     /// The entry after which the instruction is sent.
     after: Seq,
@@ -44,8 +46,8 @@ enum What {
 
 impl Unsettled {
     /// The name under which the instruction is settled.
-    pub(crate) fn ticket(&self) -> Ticket {
-        self.ticket
+    pub(crate) fn instruction_id(&self) -> InstructionId {
+        self.instruction_id
     }
 
     /// All instructions of a session, in their order.
@@ -66,8 +68,8 @@ fn prefix(session: SessionId) -> String {
     format!("{session}/")
 }
 
-fn key(session: SessionId, ticket: Ticket) -> String {
-    format!("{}{:020}", prefix(session), ticket.0)
+fn key(session: SessionId, instruction_id: InstructionId) -> String {
+    format!("{}{:020}", prefix(session), instruction_id.0)
 }
 
 fn session_of(book: &Book<State>) -> SessionId {
@@ -107,33 +109,43 @@ impl Machine {
     pub(super) fn tell(
         &mut self,
         book: &mut Book<State>,
-        ticket: Ticket,
+        instruction_id: InstructionId,
         order: Order,
         setting: Option<Setting>,
     ) {
         let stored = What::Order(without_prompt(&order).into_owned());
-        self.keep(book, ticket, stored, setting);
-        self.outbox.push_back((book.head(), Instruction { ticket, order }));
+        self.keep(book, instruction_id, stored, setting);
+        self.outbox.push_back((book.head(), Instruction { instruction_id, order }));
     }
 
     /// Ends the agent after everything appended so far is committed.
-    pub(super) fn tell_to_stop(&mut self, book: &mut Book<State>, ticket: Ticket) {
-        self.keep(book, ticket, What::Stop, None);
+    pub(super) fn tell_to_stop(&mut self, book: &mut Book<State>, instruction_id: InstructionId) {
+        self.keep(book, instruction_id, What::Stop, None);
         self.stop_after = Some(book.head());
     }
 
-    fn keep(&mut self, book: &mut Book<State>, ticket: Ticket, what: What, setting: Option<Setting>) {
-        let unsettled = Unsettled { ticket, what, after: book.head(), setting };
+    fn keep(
+        &mut self,
+        book: &mut Book<State>,
+        instruction_id: InstructionId,
+        what: What,
+        setting: Option<Setting>,
+    ) {
+        let unsettled = Unsettled { instruction_id, what, after: book.head(), setting };
         // Our own types serialise.
         let value = Bytes::from(serde_json::to_vec(&unsettled).unwrap_or_default());
-        book.also(Op::Put { collection: INSTRUCTIONS, key: key(session_of(book), ticket), value });
-        self.told.insert(ticket, unsettled.setting);
+        book.also(Op::Put { collection: INSTRUCTIONS, key: key(session_of(book), instruction_id), value });
+        self.told.insert(instruction_id, unsettled.setting);
     }
 
     /// The agent has settled this. Returns the setting that the instruction was about.
-    pub(super) fn settle(&mut self, book: &mut Book<State>, ticket: Ticket) -> Option<Setting> {
-        let setting = self.told.remove(&ticket)?;
-        book.also(Op::Remove { collection: INSTRUCTIONS, key: key(session_of(book), ticket) });
+    pub(super) fn settle(
+        &mut self,
+        book: &mut Book<State>,
+        instruction_id: InstructionId,
+    ) -> Option<Setting> {
+        let setting = self.told.remove(&instruction_id)?;
+        book.also(Op::Remove { collection: INSTRUCTIONS, key: key(session_of(book), instruction_id) });
         setting
     }
 
@@ -141,8 +153,8 @@ impl Machine {
     pub(super) fn forget_told(&mut self, book: &mut Book<State>) {
         self.outbox.clear();
         self.stop_after = None;
-        for ticket in std::mem::take(&mut self.told).into_keys() {
-            book.also(Op::Remove { collection: INSTRUCTIONS, key: key(session_of(book), ticket) });
+        for instruction_id in std::mem::take(&mut self.told).into_keys() {
+            book.also(Op::Remove { collection: INSTRUCTIONS, key: key(session_of(book), instruction_id) });
         }
     }
 
@@ -153,18 +165,18 @@ impl Machine {
         state: &State,
         memory: Memory,
         unsettled: Vec<Unsettled>,
-        taken: &BTreeSet<Ticket>,
+        taken: &BTreeSet<InstructionId>,
     ) {
         self.memory = Kept::stored(memory);
-        for Unsettled { ticket, what, setting, .. } in unsettled {
-            self.told.insert(ticket, setting);
+        for Unsettled { instruction_id, what, setting, .. } in unsettled {
+            self.told.insert(instruction_id, setting);
             match what {
                 // A second stop changes nothing.
                 What::Stop => self.stop_after = Some(Seq::ZERO),
-                What::Order(_) if taken.contains(&ticket) => {}
+                What::Order(_) if taken.contains(&instruction_id) => {}
                 What::Order(order) => {
-                    let order = with_prompt(order, ticket, state);
-                    self.outbox.push_back((Seq::ZERO, Instruction { ticket, order }));
+                    let order = with_prompt(order, instruction_id, state);
+                    self.outbox.push_back((Seq::ZERO, Instruction { instruction_id, order }));
                 }
             }
         }
@@ -187,9 +199,9 @@ fn without_prompt(order: &Order) -> Cow<'_, Order> {
     }
 }
 
-fn with_prompt(mut order: Order, ticket: Ticket, state: &State) -> Order {
+fn with_prompt(mut order: Order, instruction_id: InstructionId, state: &State) -> Order {
     if let Order::Prompt { content } | Order::Steer { content } = &mut order {
-        let open = state.commands.iter().find(|open| open.seq.0 == ticket.0);
+        let open = state.commands.iter().find(|open| open.seq.0 == instruction_id.0);
         *content = open.map(|open| open.content.clone()).unwrap_or_default();
     }
     order

@@ -1,4 +1,4 @@
-//! The reins: control of a session's running agent without its task. Only for the case in which the task cannot act
+//! The stop handle: control of a session's running agent without its task. Only for the case in which the task cannot act
 //! because nothing can be recorded: stopping an agent must not wait for a disk.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -6,11 +6,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use crate::ports::{AgentLink, Instruction, Order, Ticket};
+use crate::ports::{AgentLink, Instruction, InstructionId, Order};
 
 /// Control of the running agent, if one runs. Cheap to clone.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Reins(Arc<Mutex<Option<Hold>>>);
+pub(crate) struct StopHandle(Arc<Mutex<Option<Hold>>>);
 
 #[derive(Debug)]
 struct Hold {
@@ -21,7 +21,7 @@ struct Hold {
 
 /// The result of a pull.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Pulled {
+pub(crate) enum Reached {
     /// The agent was informed.
     Told,
     /// The agent takes nothing at the moment.
@@ -30,7 +30,7 @@ pub(crate) enum Pulled {
     NotRunning,
 }
 
-impl Reins {
+impl StopHandle {
     fn hold(&self) -> MutexGuard<'_, Option<Hold>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -44,25 +44,27 @@ impl Reins {
     }
 
     /// Ends the agent by its stop ladder.
-    pub(crate) fn stop(&self) -> Pulled {
+    pub(crate) fn stop(&self) -> Reached {
         match &*self.hold() {
             Some(hold) => {
                 hold.stop.cancel();
-                Pulled::Told
+                Reached::Told
             }
-            None => Pulled::NotRunning,
+            None => Reached::NotRunning,
         }
     }
 
     /// Interrupts the running turn.
-    pub(crate) fn interrupt(&self) -> Pulled {
+    pub(crate) fn interrupt(&self) -> Reached {
         let instructions = self.hold().as_ref().and_then(|hold| hold.instructions.upgrade());
-        let Some(instructions) = instructions else { return Pulled::NotRunning };
-        // The agent's reply to this ticket settles no command.
-        match instructions.try_send(Instruction { ticket: Ticket::UNRECORDED, order: Order::Interrupt }) {
-            Ok(()) => Pulled::Told,
-            Err(mpsc::error::TrySendError::Full(_)) => Pulled::Busy,
-            Err(mpsc::error::TrySendError::Closed(_)) => Pulled::NotRunning,
+        let Some(instructions) = instructions else { return Reached::NotRunning };
+        // The agent's reply to this instruction settles no command.
+        match instructions
+            .try_send(Instruction { instruction_id: InstructionId::UNRECORDED, order: Order::Interrupt })
+        {
+            Ok(()) => Reached::Told,
+            Err(mpsc::error::TrySendError::Full(_)) => Reached::Busy,
+            Err(mpsc::error::TrySendError::Closed(_)) => Reached::NotRunning,
         }
     }
 }

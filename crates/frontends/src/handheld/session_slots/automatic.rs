@@ -11,7 +11,7 @@ use portolan_core::{
     request::{Answer, Ask},
 };
 
-use super::{Hub, deadline, principal};
+use super::{SessionSlots, deadline, principal};
 use crate::{
     handheld::{board::Automatic, devices::Peer, wire::AutoEdit},
     way_out,
@@ -20,7 +20,7 @@ use crate::{
 /// How long a check of the disk may take. A slower check means a network disk that hangs; then a person is asked.
 const LOOK: Duration = Duration::from_secs(1);
 
-impl Hub {
+impl SessionSlots {
     /// Switches auto-edit on for a device, or off; every slot is sent again.
     pub async fn set_auto_edit(&self, who: &Principal, peer: Peer, wanted: AutoEdit) {
         // Nobody closes this lock.
@@ -84,10 +84,10 @@ impl Hub {
             if !new {
                 continue;
             }
-            let hub = self.clone();
+            let session_slots = self.clone();
             self.spawn_task(async move {
-                hub.answer_edit(waits).await;
-                hub.0.automatic.lock().unwrap_or_else(PoisonError::into_inner).remove(&key);
+                session_slots.answer_edit(waits).await;
+                session_slots.0.automatic.lock().unwrap_or_else(PoisonError::into_inner).remove(&key);
             });
         }
     }

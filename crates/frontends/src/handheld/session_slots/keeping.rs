@@ -7,7 +7,7 @@ use portolan_core::{
 };
 use tokio::sync::oneshot;
 
-use super::Hub;
+use super::SessionSlots;
 use crate::{
     handheld::{
         board::{How, Kept},
@@ -19,8 +19,8 @@ use crate::{
 /// The records of slots, by number.
 const RECORDS: &str = "handheld_slots";
 
-impl Hub {
-    /// Copies the board to the store until the hub stops; all changes until then are written.
+impl SessionSlots {
+    /// Copies the board to the store until the slots stop; all changes until then are written.
     pub(super) async fn keep(&self) {
         let mut changes = self.changes();
         loop {

@@ -2,7 +2,7 @@
 
 use portolan_core::{Action, CommandId, Principal, Refusal, SessionId, SessionSpec, session::state::Summary};
 
-use super::{Hub, deadline};
+use super::{SessionSlots, deadline};
 use crate::{
     handheld::{
         board::{Board, How, SPAWN_WAIT},
@@ -20,7 +20,7 @@ const SPAWN_FAILED: &str = "Spawn failed";
 /// The message for a slot that does not exist.
 const INVALID_SLOT: &str = "Invalid slot";
 
-impl Hub {
+impl SessionSlots {
     /// Starts an agent in this slot, or in the first free one. Every device gets the result.
     pub async fn spawn(&self, who: &Principal, wanted: Option<i64>) {
         let result = match wanted.map(|slot| usize::try_from(slot).ok().filter(|slot| *slot < SLOTS)) {
@@ -40,7 +40,7 @@ impl Hub {
                 Some(_) => SpawnResult::failed(wanted, SPAWN_FAILED),
             };
         };
-        let _reservation = Reservation { hub: self.clone(), slot };
+        let _reservation = Reservation { session_slots: self.clone(), slot };
         let spec = SessionSpec {
             agent: self.0.slots.agent.clone(),
             cwd: self.0.slots.folder.clone(),
@@ -105,7 +105,7 @@ impl Hub {
         })
         .await;
         let Some(slot) = self.board().reserve(Some(slot)) else { return };
-        let _reservation = Reservation { hub: self.clone(), slot };
+        let _reservation = Reservation { session_slots: self.clone(), slot };
         let made = self.registry().create_like(&own, CommandId::random(), session).await;
         if let Err(why) = self.start_in(slot, made).await {
             tracing::warn!(slot, why, "the new conversation did not begin either");
@@ -115,13 +115,13 @@ impl Hub {
 
 /// A slot that is reserved for a spawn until this value is dropped.
 struct Reservation {
-    hub: Hub,
+    session_slots: SessionSlots,
     slot: usize,
 }
 
 impl Drop for Reservation {
     fn drop(&mut self) {
-        self.hub.board().release(self.slot);
-        self.hub.bump();
+        self.session_slots.board().release(self.slot);
+        self.session_slots.bump();
     }
 }

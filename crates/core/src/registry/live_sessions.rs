@@ -1,4 +1,4 @@
-//! The shelf: the open sessions. Everyone who asks for the same session gets the same handle.
+//! The live sessions: those that are open. Everyone who asks for the same session gets the same handle.
 
 use std::{
     collections::HashMap,
@@ -13,12 +13,12 @@ use crate::{
     log::{Book, Folded as _, Writer, delivery::Closed},
     ports::{AgentLink, LeftRunning, LogHead, Page, Rejoined},
     session::{
-        machine::{Machine, Memory, Unsettled, memory::MEMORIES, told::INSTRUCTIONS},
+        machine::{Machine, Memory, Unsettled, instructions::INSTRUCTIONS, memory::MEMORIES},
         marks::{MARKS, Mark},
-        reins::Reins,
         settle::reopened,
         state::{State, Summary},
-        task::{Birth, Ground, Handle, MAILBOX, Task},
+        stop_handle::StopHandle,
+        task::{Ground, Handle, MAILBOX, Origin, Task},
     },
 };
 
@@ -26,7 +26,7 @@ type Slot = Arc<OnceCell<Arc<Handle>>>;
 
 /// Sessions that are open, or are just being opened.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Shelf {
+pub(crate) struct LiveSessions {
     slots: Arc<Mutex<Slots>>,
 }
 
@@ -36,29 +36,29 @@ struct Slots {
     closed: bool,
 }
 
-/// The shelf for a session's own task: a weak reference, so that dropping the registry ends the sessions.
+/// The live sessions for a session's own task: a weak reference, so that dropping the registry ends the sessions.
 #[derive(Clone, Debug)]
-pub(crate) struct ShelfRef {
+pub(crate) struct LiveSessionsRef {
     slots: Weak<Mutex<Slots>>,
 }
 
-impl ShelfRef {
-    /// Drops a session that only the shelf still holds. `false` if somebody else took it first.
+impl LiveSessionsRef {
+    /// Drops a session that only `LiveSessions` still holds. `false` if somebody else took it first.
     pub(crate) fn forget(&self, id: SessionId) -> bool {
-        self.slots.upgrade().is_none_or(|slots| Shelf { slots }.forget(id))
+        self.slots.upgrade().is_none_or(|slots| LiveSessions { slots }.forget(id))
     }
 
     /// Drops a session that has failed: the next caller opens it again.
     pub(crate) fn remove(&self, id: SessionId) {
         if let Some(slots) = self.slots.upgrade() {
-            Shelf { slots }.remove(id);
+            LiveSessions { slots }.remove(id);
         }
     }
 }
 
-impl Shelf {
-    fn reference(&self) -> ShelfRef {
-        ShelfRef { slots: Arc::downgrade(&self.slots) }
+impl LiveSessions {
+    fn reference(&self) -> LiveSessionsRef {
+        LiveSessionsRef { slots: Arc::downgrade(&self.slots) }
     }
 
     fn slots(&self) -> MutexGuard<'_, Slots> {
@@ -107,7 +107,7 @@ impl Shelf {
 
 /// What a session is opened with, besides its log and its machine.
 struct Woken {
-    birth: Birth,
+    origin: Origin,
     published: Summary,
     asked: Asked,
     rejoined: Option<(AgentLink, u64)>,
@@ -123,11 +123,11 @@ struct Left {
 impl Registry {
     /// The session, opened. Opening settles what a crash left open.
     pub(super) async fn wake(&self, id: SessionId) -> Result<Arc<Handle>, Refusal> {
-        let slot = self.shared.shelf.slot(id)?;
+        let slot = self.shared.live_sessions.slot(id)?;
         let woken = slot.get_or_try_init(|| self.load(id)).await.cloned();
         drop(slot);
         if woken.is_err() {
-            self.shared.shelf.forget(id);
+            self.shared.live_sessions.forget(id);
         }
         woken
     }
@@ -136,14 +136,14 @@ impl Registry {
         let log = LogId::Session(id);
         let head = self.shared.store.load(log).await.map_err(broken)?;
         let head = head.ok_or_else(|| Refusal::no_session(id))?;
-        let birth = self.birth(id).await?;
-        let mut state = self.fold_stored(id, &birth, &head).await?;
+        let origin = self.origin(id).await?;
+        let mut state = self.fold_stored(id, &origin, &head).await?;
         let published = state.summary.clone();
         let newest = head.last.max(head.reserved);
         let mut machine = Machine::new(self.shared.policy.clone());
         let left = if published.is_live() { Some(self.left_running(id, &state).await?) } else { None };
         let rejoined = match &left {
-            Some(left) => self.rejoin(&birth, left).await,
+            Some(left) => self.rejoin(&origin, left).await,
             None => None,
         };
         let (book, rejoined) = match (left, rejoined) {
@@ -161,7 +161,7 @@ impl Registry {
             }
         };
         self.shared.daemon.compare(id, book.state()).await;
-        Ok(self.spawn(book, machine, Woken { birth, published, asked: Asked::unknown(), rejoined }))
+        Ok(self.spawn(book, machine, Woken { origin, published, asked: Asked::unknown(), rejoined }))
     }
 
     /// What a session's log says about an agent that may still run.
@@ -179,19 +179,19 @@ impl Registry {
         let recorded = mark.filter(|mark| mark.generation == state.generation).map_or(0, |mark| mark.reports);
         let records = store.records(INSTRUCTIONS).await.map_err(broken)?;
         let unsettled = Unsettled::of(id, records).map_err(unreadable)?;
-        let told = unsettled.iter().map(Unsettled::ticket).collect();
+        let told = unsettled.iter().map(Unsettled::instruction_id).collect();
         let known = LeftRunning { session: id, generation: state.generation, recorded, unsettled: told };
         Ok(Left { known, memory, unsettled })
     }
 
     /// The agent, if it still runs and its work is known.
-    async fn rejoin(&self, birth: &Birth, left: &Left) -> Option<Rejoined> {
+    async fn rejoin(&self, origin: &Origin, left: &Left) -> Option<Rejoined> {
         left.memory.as_ref()?;
-        self.agent(&birth.spec.agent)?.rejoin(left.known.clone()).await
+        self.agent(&origin.spec.agent)?.rejoin(left.known.clone()).await
     }
 
     /// The fold of the log: its newest checkpoint and all later entries.
-    async fn fold_stored(&self, id: SessionId, birth: &Birth, head: &LogHead) -> Result<State, Refusal> {
+    async fn fold_stored(&self, id: SessionId, origin: &Origin, head: &LogHead) -> Result<State, Refusal> {
         let unreadable = |seq: Seq, error: serde_json::Error| {
             let message = format!("entry {seq} of session `{id}` cannot be read: {error}");
             Refusal::new(RefusalCode::Internal, message)
@@ -200,7 +200,7 @@ impl Registry {
             Some((seq, state)) => {
                 (*seq, serde_json::from_slice(state).map_err(|error| unreadable(*seq, error))?)
             }
-            None => (Seq::ZERO, State::new(id, birth.spec.masked(), self.shared.clock.now())),
+            None => (Seq::ZERO, State::new(id, origin.spec.masked(), self.shared.clock.now())),
         };
         // Streamed entries are not in the log; the chunks of open items hold their text.
         State::forget_streamed(&mut state);
@@ -221,40 +221,40 @@ impl Registry {
         Ok(state)
     }
 
-    /// Puts a newly created session on the shelf.
+    /// Puts a newly created session among the live sessions.
     pub(super) async fn shelve(
         &self,
         id: SessionId,
         book: Book<State>,
         machine: Machine,
-        birth: Birth,
+        origin: Origin,
     ) -> Result<Arc<Handle>, Refusal> {
-        let slot = self.shared.shelf.slot(id)?;
+        let slot = self.shared.live_sessions.slot(id)?;
         let published = book.state().summary.clone();
-        let woken = Woken { birth, published, asked: Asked::nothing(), rejoined: None };
+        let woken = Woken { origin, published, asked: Asked::nothing(), rejoined: None };
         let spawn = || async { self.spawn(book, machine, woken) };
         Ok(Arc::clone(slot.get_or_init(spawn).await))
     }
 
     fn spawn(&self, book: Book<State>, machine: Machine, woken: Woken) -> Arc<Handle> {
-        let Woken { birth, published, asked, rejoined } = woken;
+        let Woken { origin, published, asked, rejoined } = woken;
         let id = published.session;
         let writer = Writer::new(self.store(), book);
         let log = writer.log();
         let (mailbox, inbox) = tokio::sync::mpsc::channel(MAILBOX);
-        let reins = Reins::default();
+        let stop_handle = StopHandle::default();
         let (held, held_back) = tokio::sync::watch::channel(HashMap::new());
         let task = Task {
             id,
             log: writer,
             mailbox: inbox,
             machine,
-            agent: self.agent(&birth.spec.agent).cloned(),
-            birth,
+            agent: self.agent(&origin.spec.agent).cloned(),
+            origin,
             clock: self.shared.clock.clone(),
             daemon: self.shared.daemon.clone(),
-            shelf: self.shared.shelf.reference(),
-            reins: reins.clone(),
+            live_sessions: self.shared.live_sessions.reference(),
+            stop_handle: stop_handle.clone(),
             held: held_back,
             crew: self.shared.crew.clone(),
             idle_after: self.shared.policy.idle_after,
@@ -268,7 +268,7 @@ impl Registry {
             published,
             rejoined,
         };
-        let shelf = self.shared.shelf.reference();
+        let live_sessions = self.shared.live_sessions.reference();
         let watched = Arc::clone(&log);
         // Without a parent: the caller that opened the session has nothing to do with its later log lines.
         let span = tracing::info_span!(parent: None, "session", id = %id);
@@ -279,12 +279,12 @@ impl Registry {
                 if ended.is_err() {
                     tracing::error!("the session's task panicked");
                     watched.close(Closed::Failed);
-                    shelf.remove(id);
+                    live_sessions.remove(id);
                 }
             },
             span,
         ));
         let (presence, _) = tokio::sync::watch::channel(Arc::default());
-        Arc::new(Handle { id, log, mailbox, presence, held, reins, asked })
+        Arc::new(Handle { id, log, mailbox, presence, held, stop_handle, asked })
     }
 }
