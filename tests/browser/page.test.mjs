@@ -196,8 +196,11 @@ test('a row that cannot be drawn does not affect other rows', async () => {
   await page.locator('.words').getByText('poison', { exact: true }).waitFor();
 });
 
-test('a history of a million entries can be read from end to beginning without loading all of it', async () => {
-  const session = daemon.newSession('long 1000000');
+// `cargo xtask soak` sets a million.
+const ENTRIES = Number(process.env.ENTRIES ?? 100_000);
+
+test('a long history can be read from end to beginning without loading all of it', async () => {
+  const session = daemon.newSession(`long ${ENTRIES}`);
   await until(() => daemon.sessions().find((each) => each.session === session)?.status === 'idle', 600_000);
   const { page, faults } = await visit(browser, daemon);
   await page.goto(`${daemon.url}/#/s/${session}`);
@@ -208,8 +211,8 @@ test('a history of a million entries can be read from end to beginning without l
   await page.getByRole('button', { name: 'More' }).click();
   await page.getByRole('button', { name: 'Go back in time…' }).click();
   const range = page.getByRole('slider');
-  assert.ok(Number(await range.getAttribute('max')) >= 1_000_000);
-  await range.fill('500000');
+  assert.ok(Number(await range.getAttribute('max')) >= ENTRIES);
+  await range.fill(String(ENTRIES / 2));
   await log.locator('.words').first().waitFor();
   const middle = await log.innerText();
   await page.getByRole('button', { name: 'Beginning' }).click();

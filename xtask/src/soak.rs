@@ -1,5 +1,5 @@
 //! `cargo xtask soak`: every fault in its full count against the release binary, the properties of a session in many
-//! cases, then a long run of every fuzz target.
+//! cases, a history of a million entries in the page, then a long run of every fuzz target.
 //!
 //! Prints a line for each: how often, with what result, how long it took. docs/reliability.md explains the faults.
 
@@ -11,6 +11,7 @@ use clap::Args;
 use crate::{
     fuzz,
     project::{EVERYTHING, cargo, linting, run, target},
+    suite,
 };
 
 /// The name of the fuzz targets for `--only`.
@@ -19,13 +20,19 @@ const FUZZ: &str = "fuzz";
 /// The name of the properties of a session for `--only`.
 const PROPERTIES: &str = "properties";
 
+/// The name of the page's long history for `--only`.
+const PAGE: &str = "page";
+
+/// How many entries the page's long history has. The tests have 100,000.
+const ENTRIES: &str = "1000000";
+
 /// How many orders of the actions of people, the agent, time and crashes the soak tries. The tests try 128 orders.
 const CASES: &str = "4096";
 
 /// Arguments of `soak`; the faults and the seed are passed to the soak program.
 #[derive(Args, Debug)]
 pub(crate) struct Options {
-    /// Run only this fault, `properties` or `fuzz`; may be repeated
+    /// Run only this fault, `properties`, `page` or `fuzz`; may be repeated
     #[arg(long, value_name = "NAME")]
     only: Vec<String>,
     /// Repeat the run with this seed
@@ -42,7 +49,7 @@ pub(crate) struct Options {
 /// Builds, breaks, prints.
 pub(crate) fn soak(options: &Options) -> Result<()> {
     let wanted = |name: &str| options.only.is_empty() || options.only.iter().any(|only| only == name);
-    let is_fault = |name: &String| name != FUZZ && name != PROPERTIES;
+    let is_fault = |name: &String| ![FUZZ, PROPERTIES, PAGE].contains(&name.as_str());
     let mut failed = Vec::new();
     if options.only.is_empty() || options.only.iter().any(is_fault) {
         let build = ["build", "--release", "--locked", "-p", "portolan", "-p", "portolan-soak"];
@@ -58,6 +65,9 @@ pub(crate) fn soak(options: &Options) -> Result<()> {
     }
     if wanted(PROPERTIES) {
         failed.extend(properties(options.share).err());
+    }
+    if wanted(PAGE) {
+        failed.extend(suite::long_history(if options.share { None } else { Some(ENTRIES) }).err());
     }
     if wanted(FUZZ) {
         failed.extend(fuzz::run(options.fuzz_seconds).err());

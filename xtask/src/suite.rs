@@ -162,6 +162,17 @@ fn browser() -> Result<()> {
         .current_dir(&folder))
 }
 
+/// Runs the page's test of a long history alone, with this many entries, against the debug binary.
+pub(crate) fn long_history(entries: Option<&str>) -> Result<()> {
+    build()?;
+    let folder = root().join("tests/browser");
+    run(Command::new("npm").args(["ci", "--no-audit", "--no-fund"]).current_dir(&folder))?;
+    run(Command::new("node")
+        .args(["--test", "--test-name-pattern", "a long history", "page.test.mjs"])
+        .envs(entries.map(|entries| ("ENTRIES", entries)))
+        .current_dir(&folder))
+}
+
 /// The Claude Code version for the tests of pages and AG-UI clients: the newest that the contract suite runs.
 const CLAUDE: &str = "2.1.325";
 

@@ -84,8 +84,8 @@ pub struct Probe {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", ts(optional))]
     pub program: Option<String>,
-    /// The transport that would be used.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// The transport that would be used. Earlier versions call it `road`.
+    #[serde(default, alias = "road", skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", ts(optional))]
     pub transport: Option<Transport>,
     /// Whether the agent is logged in, if the agent reports it.
