@@ -4,7 +4,7 @@
 //! are [`facts`] that [`resolve`] gathers beforehand; nothing else in here looks at the disk, and nothing reads a clock.
 //!
 //! [`decide`](mod@decide) combines what [`rule`]s cover ([`cover`], [`commands`], [`glob`]), the [`mode`], the protected
-//! [`places`] and the kind of the [`tool`]. [`risk`] is for people. docs/policy.md defines all of it for users.
+//! [`places`] and the kind of the [`tool`]. Frontends may lend rules and a mode to a session ([`lent`]). [`risk`] is for people. docs/policy.md defines all of it for users.
 
 pub mod check;
 pub mod commands;
@@ -12,6 +12,7 @@ pub mod cover;
 pub mod decide;
 pub mod facts;
 pub mod glob;
+pub mod lent;
 pub mod mode;
 pub mod places;
 pub mod resolve;
@@ -23,6 +24,7 @@ pub mod tool;
 pub use self::{
     decide::{Decision, Judgement, Reading, RuleRef, RuleSet, Situation, decide},
     facts::Facts,
+    lent::Lent,
     mode::Mode,
     risk::Risk,
     rule::{Effect, Rule, RuleDraft, RuleId, RuleScope},

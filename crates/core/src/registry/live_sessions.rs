@@ -259,6 +259,7 @@ impl Registry {
             crew: self.shared.crew.clone(),
             idle_after: self.shared.policy.idle_after,
             rules: self.shared.daemon.rules(),
+            lent: self.shared.lending.watch(),
             ground: Ground {
                 folder: published.cwd.clone(),
                 home: self.shared.policy.home.clone(),

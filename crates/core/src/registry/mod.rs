@@ -10,6 +10,7 @@ mod create;
 mod daemon;
 mod failing;
 mod held;
+pub(crate) mod lent;
 mod live_sessions;
 mod modes;
 mod past;
@@ -32,6 +33,7 @@ pub use self::{
     agents::AgentDescription,
     daemon::{DaemonState, Waiting},
     held::HeldPrompt,
+    lent::AcceptsEdits,
     past::{PAST_LISTED, PastDescription, PastListing, PastMove, TakeUp, TakenUp},
     reader::{DaemonReader, SessionReader},
     rules::{RuleDescription, SimulatedRequest, SimulatedSession, Simulation, Trial, project_id},
@@ -89,6 +91,7 @@ struct Shared {
     importing: Mutex<past::Imports>,
     past_turns: tokio::sync::Semaphore,
     logins: account::Logins,
+    lending: lent::Lending,
 }
 
 impl Registry {
@@ -114,6 +117,7 @@ impl Registry {
             importing: Mutex::default(),
             past_turns: tokio::sync::Semaphore::new(past::PAST_AT_ONCE),
             logins: account::Logins::default(),
+            lending: lent::Lending::default(),
         });
         let registry = Self { shared };
         registry.forget_unfinished_imports().await?;

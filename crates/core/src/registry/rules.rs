@@ -21,6 +21,7 @@ use crate::{
     },
     ports::{Page, SessionQuery},
     request::{Ask, Outcome, Request},
+    session::state::State,
 };
 use sha2::{Digest as _, Sha256};
 
@@ -104,6 +105,25 @@ pub struct SimulatedRequest {
     pub ended: String,
 }
 
+/// Where a call is judged.
+struct Here {
+    session: Option<SessionId>,
+    folder: PathBuf,
+    mode: Mode,
+    own: RuleSet,
+}
+
+impl Here {
+    fn of(state: &State) -> Self {
+        Self {
+            session: Some(state.summary.session),
+            folder: state.summary.cwd.clone(),
+            mode: state.capabilities.meaning(state.summary.mode.as_deref()),
+            own: RuleSet::new(state.session_rules.iter().cloned()).0,
+        }
+    }
+}
+
 impl Registry {
     /// The rules for projects and for every session, and those of one session.
     pub async fn rules(
@@ -118,6 +138,7 @@ impl Registry {
         }
         if let Some(session) = session {
             rules.extend(self.snapshot(who, session).await?.state.session_rules.iter().cloned());
+            rules.extend(self.lent_to(session).rules.iter().cloned());
         }
         let now = self.shared.clock.now();
         let described = move || rules.into_iter().map(|rule| describe(rule, now)).collect();
@@ -211,27 +232,53 @@ impl Registry {
 
     /// What would be decided about a call now. Nothing runs.
     pub async fn try_call(&self, who: &Principal, trial: Trial) -> Result<Judgement, Refusal> {
-        let Trial { tool, input, mut folder, mut mode, session } = trial;
-        let mut own = RuleSet::default();
-        match session {
-            Some(session) => {
-                let state = self.snapshot(who, session).await?.state;
-                folder.clone_from(&state.summary.cwd);
-                mode = state.capabilities.meaning(state.summary.mode.as_deref());
-                (own, _) = RuleSet::new(state.session_rules.iter().cloned());
-            }
-            None => who.may_daemon(Role::Viewer)?,
-        }
-        if !folder.is_absolute() {
+        let Trial { tool: tool_name, input, folder, mode, session } = trial;
+        let ask = Ask::Permission {
+            tool_name,
+            input,
+            description: None,
+            changes: vec![],
+            reason: None,
+            blocked_path: None,
+            suggestions: vec![],
+            options: vec![],
+        };
+        let here = if let Some(session) = session {
+            Here::of(&self.snapshot(who, session).await?.state)
+        } else {
+            who.may_daemon(Role::Viewer)?;
+            Here { session: None, folder, mode, own: RuleSet::default() }
+        };
+        if !here.folder.is_absolute() {
             return Err(Refusal::new(RefusalCode::Invalid, "the folder must be an absolute path"));
         }
+        self.judge(here, ask).await?.ok_or_else(gone)
+    }
+
+    /// What would be decided about an open request now; `None` if the request is not open, or policy says nothing about
+    /// such requests.
+    pub async fn try_request(
+        &self,
+        who: &Principal,
+        session: SessionId,
+        request: RequestId,
+    ) -> Result<Option<Judgement>, Refusal> {
+        let state = self.snapshot(who, session).await?.state;
+        let Some(open) = state.requests.iter().find(|open| open.request == request) else { return Ok(None) };
+        self.judge(Here::of(&state), open.ask.clone()).await
+    }
+
+    async fn judge(&self, here: Here, ask: Ask) -> Result<Option<Judgement>, Refusal> {
+        let Here { session, folder, mode, own } = here;
+        let lent = session.map(|session| self.lent_to(session)).unwrap_or_default();
         let (home, places) =
             (self.shared.policy.home.clone(), std::sync::Arc::clone(&self.shared.policy.own));
         let (rules, now) = (self.shared.daemon.rules().borrow().clone(), self.shared.clock.now());
         let decided = tokio::task::spawn_blocking(move || {
-            let reading = Reading::of(Call::new(&tool, &input));
+            let reading = Reading::of(Call::of(&ask)?);
             let facts = resolve::facts(&folder, home.as_deref(), &places, &reading.paths());
-            decide(&reading, Situation { session, mode, rules: &[&rules, &own], facts: &facts, now })
+            let (mode, rules) = (lent.mode(mode), &[&*rules, &*lent.rules, &own][..]);
+            Some(decide(&reading, Situation { session, mode, rules, facts: &facts, now }))
         });
         decided.await.map_err(|_| gone())
     }

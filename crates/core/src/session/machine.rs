@@ -35,7 +35,7 @@ use crate::{
     command::{CommandKey, Stage},
     event::Setting,
     log::Book,
-    policy::{Facts, RuleSet},
+    policy::{Facts, Lent, RuleSet},
     ports::{Instruction, InstructionId, OpenItem},
 };
 
@@ -122,6 +122,8 @@ pub struct Machine {
     policy: Policy,
     /// The daemon's rules, and what is known of the disk, for the next request.
     rules: Arc<RuleSet>,
+    /// What frontends allow in this session while they are there.
+    lent: Lent,
     facts: Facts,
     memory: Kept,
     /// Instructions for the agent, each with the entry that must be visible first.
@@ -145,6 +147,7 @@ impl Machine {
         Self {
             policy,
             rules: Arc::default(),
+            lent: Lent::default(),
             facts: Facts::default(),
             memory: Kept::default(),
             outbox: VecDeque::new(),
@@ -159,8 +162,8 @@ impl Machine {
     }
 
     /// What the next requests are judged by.
-    pub fn know(&mut self, rules: Arc<RuleSet>, facts: Facts) {
-        (self.rules, self.facts) = (rules, facts);
+    pub fn know(&mut self, rules: Arc<RuleSet>, lent: Lent, facts: Facts) {
+        (self.rules, self.lent, self.facts) = (rules, lent, facts);
     }
 
     /// After the end of a daemon whose agent ended with it: settles what was left open.

@@ -43,7 +43,7 @@ use crate::{
     },
     policy::{Facts, RuleSet},
     ports::{Agent, AgentLink, Boxed, Clock, Instruction, Report, StoreError, StoreHealth},
-    registry::{Asked, Daemon, LiveSessionsRef},
+    registry::{Asked, Daemon, LiveSessionsRef, lent::LentBySession},
 };
 
 /// Commands that wait for the session task. A full mailbox means that the task is overloaded; senders are asked to
@@ -132,6 +132,8 @@ pub(crate) struct Task {
     pub(crate) rejoined: Option<(AgentLink, u64)>,
     /// The daemon's rules.
     pub(crate) rules: watch::Receiver<Arc<RuleSet>>,
+    /// The rules that frontends have lent, by session.
+    pub(crate) lent: watch::Receiver<LentBySession>,
     /// Where policy looks for files.
     pub(crate) ground: Ground,
 }

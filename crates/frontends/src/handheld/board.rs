@@ -1,6 +1,6 @@
 //! The four slots: their sessions, names and contents. Plain data behind one short lock.
 
-use std::{path::PathBuf, time::Duration};
+use std::time::Duration;
 
 use portolan_core::{
     Event, Generation, Millis, Refusal, RefusalCode, RequestId, SessionId,
@@ -88,8 +88,6 @@ pub struct Automatic {
     pub slot: usize,
     /// The session.
     pub session: SessionId,
-    /// The folder of the session.
-    pub folder: PathBuf,
     /// The request.
     pub request: Request,
 }
@@ -258,9 +256,8 @@ impl Board {
         let mut all = Vec::new();
         for slot in 0..SLOTS {
             if let Some(Bound { session, view, .. }) = self.bound(slot) {
-                let (session, folder) = (*session, view.folder());
                 let waits = view.automatic(self.auto_edit()).into_iter();
-                all.extend(waits.map(|request| Automatic { slot, session, folder: folder.into(), request }));
+                all.extend(waits.map(|request| Automatic { slot, session: *session, request }));
             }
         }
         all

@@ -118,8 +118,7 @@ impl Frontend for HandheldFrontend {
         Box::pin(async move {
             let Settings { listen, allow, agent, folder: set, fill, autospawn } = self.0;
             let Some(listen) = listen else { return Ok(Mounted::default()) };
-            let own = host.home.iter().cloned().collect();
-            let slots = Slots { agent, folder: folder("handheld", set)?, fill, autospawn, own };
+            let slots = Slots { agent, folder: folder("handheld", set)?, fill, autospawn };
             let setup = Setup { listen, allow, slots };
             let opened = Handheld::open(setup, host.registry.clone(), host.clock.clone()).await;
             let handheld =

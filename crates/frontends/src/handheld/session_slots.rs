@@ -68,8 +68,6 @@ pub struct Slots {
     pub fill: bool,
     /// Whether slot 0 is spawned at the start.
     pub autospawn: bool,
-    /// Folders of Portolan's own, in which auto-edit approves nothing.
-    pub own: Vec<PathBuf>,
 }
 
 /// The four slots and everything that keeps them up to date. Cheap to clone.
@@ -96,6 +94,8 @@ struct Shared {
     switching: Semaphore,
     /// Requests that auto-edit is answering.
     automatic: Mutex<HashSet<(SessionId, RequestId)>>,
+    /// Sessions that auto-edit has lent its rule to.
+    lent: Mutex<Vec<SessionId>>,
     clients: AtomicUsize,
     stop: CancellationToken,
     tasks: TaskTracker,
@@ -117,6 +117,7 @@ impl SessionSlots {
             restored: watch::Sender::new(false),
             switching: Semaphore::new(1),
             automatic: Mutex::default(),
+            lent: Mutex::default(),
             clients: AtomicUsize::new(0),
             stop: CancellationToken::new(),
             tasks: TaskTracker::new(),
@@ -264,6 +265,7 @@ impl SessionSlots {
     /// Puts a session into a slot and follows it.
     fn bind(&self, slot: usize, summary: &Summary, how: How) {
         let follower = self.board().bind(slot, summary, how);
+        self.lend_edits();
         self.bump();
         let (session_slots, session) = (self.clone(), summary.session);
         self.spawn_task(async move {
@@ -290,6 +292,7 @@ impl SessionSlots {
             board.leave(slot);
         }
         drop(board);
+        self.lend_edits();
         self.bump();
     }
 

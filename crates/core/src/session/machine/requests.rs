@@ -154,8 +154,8 @@ impl Machine {
         let (own, _) = RuleSet::new(state.session_rules.iter().cloned());
         let situation = Situation {
             session: Some(state.summary.session),
-            mode: state.capabilities.meaning(state.summary.mode.as_deref()),
-            rules: &[&self.rules, &own],
+            mode: self.lent.mode(state.capabilities.meaning(state.summary.mode.as_deref())),
+            rules: &[&self.rules, &self.lent.rules, &own],
             facts: &self.facts,
             now,
         };

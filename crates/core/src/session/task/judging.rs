@@ -36,7 +36,8 @@ impl Task {
         let rules = Arc::clone(&self.rules.borrow());
         let by_project = rules.iter().any(|rule| matches!(rule.scope, RuleScope::Project { .. }));
         if let (Some(known), true, false) = (&self.ground.known, paths.is_empty(), by_project) {
-            self.machine.know(rules, known.clone());
+            let lent = self.lent.borrow().of(self.id);
+            self.machine.know(rules, lent, known.clone());
             return None;
         }
         let Ground { folder, home, own, .. } = self.ground.clone();
@@ -56,7 +57,8 @@ impl Task {
         if !facts.folder.as_os_str().is_empty() {
             self.ground.known = Some(Facts { places: BTreeMap::new(), ..facts.clone() });
         }
-        self.machine.know(Arc::clone(&self.rules.borrow()), facts);
+        let lent = self.lent.borrow().of(self.id);
+        self.machine.know(Arc::clone(&self.rules.borrow()), lent, facts);
         self.fold_first(working, working.unfolded.len().min(1));
         self.fold_reports(working);
     }

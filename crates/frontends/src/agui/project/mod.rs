@@ -336,10 +336,8 @@ impl Projector {
         ]);
     }
 
-    /// Keeps an open request. The page does not answer requests that policy answers.
+    /// Keeps an open request.
     fn keep(&mut self, request: &Request) {
-        if !self.names.allows(request) {
-            self.requests.insert(request.request, (Box::new(request.clone()), false));
-        }
+        self.requests.insert(request.request, (Box::new(request.clone()), false));
     }
 }

@@ -76,11 +76,8 @@ impl Task {
     }
 
     pub(super) fn names(&self, session: SessionId) -> PageNames {
-        let (tools, allowing) = (self.agui.tools.clone(), self.agui.tools.clone());
-        PageNames::new(
-            move |name| tools.page_name(session, name),
-            move |request| allowing.allows(session, request),
-        )
+        let tools = self.agui.tools.clone();
+        PageNames::new(move |name| tools.page_name(session, name))
     }
 
     async fn run(&mut self, mut brought: Brought) -> End {

@@ -1,8 +1,6 @@
 //! The projection of entries, event by event; and that both clients accept every result.
 
-use portolan_core::{
-    Actor, Event, Millis, Seq, SessionSpec, event::ResetReason, log::Folded as _, request::Ask,
-};
+use portolan_core::{Actor, Event, Millis, Seq, SessionSpec, event::ResetReason, log::Folded as _};
 use proptest::prelude::*;
 
 use super::*;
@@ -15,11 +13,7 @@ use crate::agui::{
 const SESSION: SessionId = SessionId::from_u128(7);
 
 fn names() -> PageNames {
-    let name = |name: &str| name.strip_prefix(PREFIX).map(str::to_owned);
-    PageNames::new(
-        name,
-        move |request| matches!(&request.ask, Ask::Permission { tool_name, .. } if name(tool_name).is_some_and(|name| name != "gone")),
-    )
+    PageNames::new(|name: &str| name.strip_prefix(PREFIX).map(str::to_owned))
 }
 
 /// A log, and one stream of events over it.

@@ -1,11 +1,10 @@
-//! Permissions of page tools: allows the tools that a page has offered, and forgets pages whose sessions have ended. One
-//! task reads the daemon's log for all sessions, so the task does not appear in the presence of a session.
+//! Endings: forgets pages whose sessions have ended, and the calls that no page will answer. One task reads the daemon's
+//! log for all sessions, so the task does not appear in the presence of a session.
 
 use portolan_core::{
-    Action, CommandId, DaemonEvent, SessionId,
+    DaemonEvent, SessionId,
     log::delivery::{Delivery, Start},
     registry::DaemonReader,
-    request::{Answer, Request},
     session::state::Status,
 };
 use tokio_util::sync::CancellationToken;
@@ -16,85 +15,45 @@ pub(super) async fn watch(tools: FrontendTools, stopping: CancellationToken) {
     let mut reader = match tools.0.registry.watch(&own(), Start::Tail(0)).await {
         Ok(reader) => reader,
         Err(refusal) => {
-            tracing::error!(%refusal, "permission prompts for tools of pages are not answered");
+            tracing::error!(%refusal, "the tools of pages stay after their sessions have ended");
             return;
         }
     };
     // Both arms are cancel-safe.
-    while let Some(seen) = tokio::select! {
-        seen = next(&mut reader) => seen,
+    while let Some(changed) = tokio::select! {
+        changed = next(&mut reader) => changed,
         () = stopping.cancelled() => None,
     } {
-        for event in seen {
-            tools.hear(event).await;
+        for session in changed {
+            if tools.page(session).is_some() {
+                tools.look_after(session).await;
+            }
         }
     }
 }
 
-/// The next relevant event; `None` if there are no more.
-async fn next(reader: &mut DaemonReader) -> Option<Vec<Heard>> {
+/// The sessions that rest or ended next; `None` if there are no more.
+async fn next(reader: &mut DaemonReader) -> Option<Vec<SessionId>> {
     match reader.next().await {
         Delivery::Entries(pieces) => {
-            Some(pieces.iter().filter_map(|piece| Heard::of(&piece.entry().ok()?.event)).collect())
+            Some(pieces.iter().filter_map(|piece| resting(&piece.entry().ok()?.event)).collect())
         }
-        // At the beginning, or after very many entries at once: only the open requests matter.
-        Delivery::Snapshot(snapshot) => {
-            let waiting = snapshot.state.requests.iter();
-            Some(
-                waiting
-                    .map(|waiting| Heard::Asked(waiting.session, Box::new(waiting.request.clone())))
-                    .collect(),
-            )
-        }
-        Delivery::Presence(_) => Some(Vec::new()),
+        Delivery::Snapshot(_) | Delivery::Presence(_) => Some(Vec::new()),
         Delivery::Closed(_) => None,
     }
 }
 
-enum Heard {
-    Asked(SessionId, Box<Request>),
-    Changed(SessionId),
-}
-
-impl Heard {
-    fn of(event: &DaemonEvent) -> Option<Self> {
-        match event {
-            DaemonEvent::RequestOpened { session, request } => Some(Self::Asked(*session, request.clone())),
-            DaemonEvent::SessionChanged { summary }
-                if summary.status == Status::Idle || !summary.is_live() =>
-            {
-                Some(Self::Changed(summary.session))
-            }
-            DaemonEvent::SessionDeleted { session } => Some(Self::Changed(*session)),
-            _ => None,
+fn resting(event: &DaemonEvent) -> Option<SessionId> {
+    match event {
+        DaemonEvent::SessionChanged { summary } if summary.status == Status::Idle || !summary.is_live() => {
+            Some(summary.session)
         }
+        DaemonEvent::SessionDeleted { session } => Some(*session),
+        _ => None,
     }
 }
 
 impl FrontendTools {
-    async fn hear(&self, heard: Heard) {
-        match heard {
-            Heard::Asked(session, request) => self.allow(session, *request).await,
-            Heard::Changed(session) if self.page(session).is_some() => self.look_after(session).await,
-            Heard::Changed(_) => {}
-        }
-    }
-
-    /// Only the page refuses a tool that it has offered.
-    async fn allow(&self, session: SessionId, request: Request) {
-        if !self.allows(session, &request) {
-            return;
-        }
-        let answer = Action::Answer {
-            request: request.request,
-            digest: Some(request.digest),
-            answer: Answer::allow(),
-        };
-        if let Err(refusal) = self.0.registry.submit(&own(), session, CommandId::random(), answer).await {
-            tracing::debug!(%session, %refusal, "a tool of a page was not allowed");
-        }
-    }
-
     /// No call waits for the page between turns, and a session without an agent needs no offer. The event may be old:
     /// the current state counts.
     async fn look_after(&self, session: SessionId) {

@@ -5,12 +5,13 @@
 //! fails with a reason. The offered tools are those that the page has mounted now.
 //!
 //! This folder owns the endpoint, the waiting calls (`desk`), the offer, and the registration with the agent
-//! (`register`); `permissions` answers the permission requests for these tools, because the page offers them to the agent.
+//! (`register`). While a page offers a tool, the session has a lent rule that allows the tool (`Registry::lend_rules`).
+//! `endings` forgets pages whose sessions have ended.
 //! It does not know AG-UI: runs call it. Only this folder uses rmcp.
 
 mod desk;
+mod endings;
 mod offer;
-mod permissions;
 mod register;
 mod server;
 #[cfg(test)]
@@ -22,12 +23,7 @@ use std::{
     time::Duration,
 };
 
-use indexmap::IndexMap;
-use portolan_core::{
-    Capabilities, Generation, Principal, RequestId, Role, Seq, SessionId, TokenId,
-    registry::Registry,
-    request::{Ask, Request},
-};
+use portolan_core::{Capabilities, Generation, Principal, Role, SessionId, TokenId, registry::Registry};
 use tokio::sync::{Semaphore, watch};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
@@ -50,10 +46,6 @@ pub const PREFIX: &str = "mcp__copilotkit-frontend__";
 
 /// How many sessions may have page tools. Each has a live agent, which costs far more than its entry here.
 const PAGES: usize = 1024;
-
-/// How many requests of one session are kept with the decision whether the page's offer answers them. Far more than are
-/// open at once.
-const DECIDED: usize = 1024;
 
 /// The limits.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -128,10 +120,6 @@ struct Page {
     /// Only one offer is registered with the agent at a time.
     telling: Semaphore,
     told: Mutex<Told>,
-    /// The session's newest entry when the page came. The offer does not answer earlier requests.
-    since: Seq,
-    /// Which requests the page's offer answers, decided when each request was first seen.
-    decided: Mutex<IndexMap<RequestId, bool>>,
 }
 
 /// The state that the page and the agent's connections share.
@@ -181,7 +169,7 @@ impl Counter {
 }
 
 impl Page {
-    fn new(limits: &Limits, since: Seq) -> Self {
+    fn new(limits: &Limits) -> Self {
         let counter = Arc::new(Counter {
             limits: limits.clone(),
             desk: Desk::default(),
@@ -193,8 +181,6 @@ impl Page {
             counter,
             telling: Semaphore::new(1),
             told: Mutex::default(),
-            since,
-            decided: Mutex::default(),
         }
     }
 
@@ -216,9 +202,9 @@ impl FrontendTools {
         *self.0.base.lock().unwrap_or_else(PoisonError::into_inner) = Some(base.into());
     }
 
-    /// Answers permission requests for tools of pages and forgets sessions that have ended, until `stopping`.
+    /// Forgets the pages of sessions that have ended, until `stopping`.
     pub fn start(&self, tasks: &TaskTracker, stopping: CancellationToken) {
-        tasks.spawn(permissions::watch(self.clone(), stopping));
+        tasks.spawn(endings::watch(self.clone(), stopping));
     }
 
     /// Offers the tools that the page has mounted now: informs the agent, if it does not have them yet. Returns when
@@ -227,13 +213,14 @@ impl FrontendTools {
     pub async fn offer(&self, session: SessionId, tools: Vec<PageTool>) -> Offered {
         let (offer, left_out) = Offer::of(tools, &self.0.limits);
         let tools = offer.told();
-        let page = match self.page_for(session, &offer).await {
+        let page = match self.page_for(session, &offer) {
             Ok(Some(page)) => page,
             // There is no offer, and there never was one.
             Ok(None) => return Offered { tools, left_out, unavailable: None },
             Err(why) => return Offered { tools, left_out, unavailable: Some(why) },
         };
         let number = page.counter.put(offer);
+        self.lend(session, &tools);
         let told = self.tell(session, &page, number).await;
         Offered { tools, left_out, unavailable: told.err() }
     }
@@ -272,22 +259,6 @@ impl FrontendTools {
         if let Some(page) = self.page(session) {
             page.counter.desk.give_up(NoResult::Overtaken);
         }
-    }
-
-    /// Is this the permission for a tool that the page offers? Then policy answers it, and nobody is asked. The
-    /// decision at the first check stays: the display and the answer never disagree.
-    pub fn allows(&self, session: SessionId, request: &Request) -> bool {
-        let Ask::Permission { tool_name, .. } = &request.ask else { return false };
-        let Some(name) = tool_name.strip_prefix(PREFIX) else { return false };
-        // A tool of the same name in a session without a page is not a page's tool.
-        let Some(page) = self.page(session).filter(|page| request.request.0 > page.since.0) else {
-            return false;
-        };
-        let mut decided = page.decided.lock().unwrap_or_else(PoisonError::into_inner);
-        if decided.len() >= DECIDED && !decided.contains_key(&request.request) {
-            decided.shift_remove_index(0);
-        }
-        *decided.entry(request.request).or_insert_with(|| page.counter.look(|_, offer| offer.has(name)))
     }
 
     /// The page's own name of its tool; `None` for other tools.
@@ -329,20 +300,13 @@ impl FrontendTools {
     }
 
     /// The session's page; a new one only if there is something to offer.
-    async fn page_for(&self, session: SessionId, offer: &Offer) -> Result<Option<Arc<Page>>, String> {
+    fn page_for(&self, session: SessionId, offer: &Offer) -> Result<Option<Arc<Page>>, String> {
         if let Some(page) = self.page(session) {
             return Ok(Some(page));
         }
         if offer.tools.is_empty() {
             return Ok(None);
         }
-        let since = self
-            .0
-            .registry
-            .snapshot(&own(), session)
-            .await
-            .map_err(|refusal| crate::way_out::told(&refusal))?
-            .seq;
         let mut pages = self.0.pages.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(page) = pages.get(&session) {
             return Ok(Some(Arc::clone(page)));
@@ -350,7 +314,7 @@ impl FrontendTools {
         if pages.len() >= PAGES {
             return Err(format!("{PAGES} sessions have pages with tools already"));
         }
-        let page = Arc::new(Page::new(&self.0.limits, since));
+        let page = Arc::new(Page::new(&self.0.limits));
         pages.insert(session, Arc::clone(&page));
         Ok(Some(page))
     }
@@ -359,11 +323,18 @@ impl FrontendTools {
         let page = self.0.pages.lock().unwrap_or_else(PoisonError::into_inner).remove(&session);
         if let Some(page) = page {
             page.counter.desk.give_up(NoResult::TurnEnded);
+            self.lend(session, &[]);
         }
+    }
+
+    /// The page offers these tools, and itself refuses a call that it does not want: nobody else is asked.
+    fn lend(&self, session: SessionId, tools: &[OfferedTool]) {
+        let names: Vec<String> = tools.iter().map(|tool| tool.name.clone()).collect();
+        self.0.registry.lend_rules(&own(), session, "the page offers this tool", &names);
     }
 }
 
-/// The identity that registers page tools with agents, and answers for them. Only owners may set MCP servers; this sets
+/// The identity that registers page tools with agents, and lends the rules that allow them. Only owners may set MCP servers; this sets
 /// only our server, in addition to the others, for every client that may prompt.
 fn own() -> Principal {
     Principal {

@@ -165,6 +165,7 @@ impl SessionSlots {
     pub async fn take_out(&self, slot: usize) -> Result<SessionId, Refusal> {
         within(slot)?;
         let session = self.board().take_out(slot)?;
+        self.lend_edits();
         self.bump();
         self.until_kept(slot, |kept| kept.is_none_or(|kept| kept.session != session)).await?;
         Ok(session)

@@ -1,24 +1,24 @@
-//! Auto-edit: its switch, its notifications, and its answers.
+//! Auto-edit: its switch, its notifications, and what it lends to sessions.
+//!
+//! While auto-edit is on, the mode `default` of each session in a slot counts as `acceptEdits`. So core decides about new
+//! edits before anybody is asked, and a deny or ask rule beats auto-edit. Requests that were open before auto-edit was
+//! switched on are answered here, if core would now allow them.
 //!
 //! Auto-edit acts for the device that switched it on: the daemon's log names the device, and auto-edit ends when the
 //! device is revoked.
 
-use std::{path::PathBuf, sync::PoisonError, time::Duration};
+use std::sync::PoisonError;
 
 use portolan_core::{
-    Action, CommandId, DaemonEvent, Millis, Principal, RefusalCode,
-    policy::{Call, Decision, Judgement, Mode, Reading, Situation, decide, resolve},
-    request::{Answer, Ask},
+    Action, CommandId, DaemonEvent, Principal, RefusalCode, RequestId, SessionId, policy::Decision,
+    registry::AcceptsEdits, request::Answer,
 };
 
-use super::{SessionSlots, deadline, principal};
+use super::{SessionSlots, principal};
 use crate::{
     handheld::{board::Automatic, devices::Peer, wire::AutoEdit},
     way_out,
 };
-
-/// How long a check of the disk may take. A slower check means a network disk that hangs; then a person is asked.
-const LOOK: Duration = Duration::from_secs(1);
 
 impl SessionSlots {
     /// Switches auto-edit on for a device, or off; every slot is sent again.
@@ -62,6 +62,7 @@ impl SessionSlots {
         let on = by.is_some();
         if !on {
             self.board().set_auto_edit(None);
+            self.lend_edits();
         }
         let tools = vec!["@edit".to_owned()];
         let event = DaemonEvent::AutoApproval { frontend: "handheld".into(), on, tools };
@@ -72,10 +73,31 @@ impl SessionSlots {
         tracing::info!(by = who.name, on, "auto-edit was set");
         if on {
             self.board().set_auto_edit(by);
+            self.lend_edits();
         }
     }
 
-    /// Answers the requests that auto-edit may answer, and leaves the rest to people.
+    /// Brings what is lent up to date with the slots and the switch.
+    pub(super) fn lend_edits(&self) {
+        let mut lent = self.0.lent.lock().unwrap_or_else(PoisonError::into_inner);
+        let wanted: Vec<SessionId> = {
+            let board = self.board();
+            let is_on = board.auto_edit() == AutoEdit::On;
+            board.sessions().iter().filter(|_| is_on).map(|bound| bound.session).collect()
+        };
+        let lend = |session: &SessionId, accepts| {
+            self.0.registry.lend_edits(&auto_edit(), *session, accepts);
+        };
+        for session in lent.iter().filter(|session| !wanted.contains(session)) {
+            lend(session, AcceptsEdits::No);
+        }
+        for session in wanted.iter().filter(|session| !lent.contains(session)) {
+            lend(session, AcceptsEdits::Yes);
+        }
+        *lent = wanted;
+    }
+
+    /// Answers the open requests that auto-edit may answer, and leaves the rest to people.
     pub(super) fn answer_edits(&self) {
         let waiting = self.board().automatic();
         for waits in waiting {
@@ -92,16 +114,15 @@ impl SessionSlots {
         }
     }
 
-    async fn answer_edit(&self, Automatic { slot, session, folder, request }: Automatic) {
-        let why = match judge(&request.ask, folder, self.0.slots.own.clone()).await {
+    async fn answer_edit(&self, Automatic { slot, session, request }: Automatic) {
+        let why = match self.would_allow(session, request.request).await {
             Err(why) => why,
             // Auto-edit was switched off meanwhile: then people are asked.
             Ok(()) if self.board().auto_edit() == AutoEdit::Off => return,
             Ok(()) => {
                 let (digest, answer) = (Some(request.digest.clone()), Answer::allow());
                 let action = Action::Answer { request: request.request, digest, answer };
-                let who = principal("handheld-auto-edit", "auto-edit");
-                match self.0.registry.submit(&who, session, CommandId::random(), action).await {
+                match self.0.registry.submit(&auto_edit(), session, CommandId::random(), action).await {
                     Ok(_) => {
                         return tracing::info!(%session, asked = request.ask.title(), "auto-edit approved");
                     }
@@ -116,22 +137,19 @@ impl SessionSlots {
         }
         self.bump();
     }
+
+    /// Would core allow this request now?
+    async fn would_allow(&self, session: SessionId, request: RequestId) -> Result<(), String> {
+        match self.0.registry.try_request(&auto_edit(), session, request).await {
+            Ok(Some(judgement)) if judgement.decision == Decision::Allow => Ok(()),
+            Ok(Some(judgement)) => Err(judgement.why),
+            Ok(None) => Err("it is not an edit".into()),
+            Err(refusal) => Err(way_out::told(&refusal)),
+        }
+    }
 }
 
-/// May auto-edit approve this? It decides as the mode `acceptEdits` does without any rule, by where the files are now.
-async fn judge(ask: &Ask, folder: PathBuf, own: Vec<PathBuf>) -> Result<(), String> {
-    let ask = ask.clone();
-    let look = tokio::task::spawn_blocking(move || {
-        let reading = Reading::of(Call::of(&ask)?);
-        let facts = resolve::facts(&folder, None, &own, &reading.paths());
-        let situation =
-            Situation { session: None, mode: Mode::AcceptEdits, rules: &[], facts: &facts, now: Millis(0) };
-        Some(decide(&reading, situation))
-    });
-    match tokio::time::timeout_at(deadline(LOOK), look).await {
-        Ok(Ok(Some(Judgement { decision: Decision::Allow, .. }))) => Ok(()),
-        Ok(Ok(Some(judgement))) => Err(judgement.why),
-        Ok(Ok(None)) => Err("it is not an edit".into()),
-        Ok(Err(_)) | Err(_) => Err("the disk does not answer".into()),
-    }
+/// Who answers what was open before, and lends the mode.
+fn auto_edit() -> Principal {
+    principal("handheld-auto-edit", "auto-edit")
 }

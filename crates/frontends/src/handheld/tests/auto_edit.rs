@@ -1,8 +1,9 @@
 //! Auto-edit: what it approves, who is notified, and when it ends.
 
 use portolan_core::{
-    DaemonEvent, Seq,
+    CommandId, DaemonEvent, Seq,
     log::delivery::{Delivery, Start},
+    policy::{Effect, RuleDraft, rule::ScopeDraft},
     request::Outcome,
 };
 use serde_json::json;
@@ -58,7 +59,7 @@ async fn auto_edit_approves_edits_at_once_and_a_shell_command_never() {
 // covers: 000-045
 #[tokio::test]
 async fn auto_edit_leaves_to_people_what_leads_out_of_the_folder_or_to_a_protected_place() {
-    let stand = Stand::with(|slots| slots.own = vec![slots.folder.join("daemon")]).await;
+    let stand = Stand::new().await;
     let outside = tempfile::tempdir().unwrap();
     std::os::unix::fs::symlink(outside.path(), stand.folder.join("link")).unwrap();
     std::os::unix::fs::symlink(outside.path().join("new"), stand.folder.join("dangling")).unwrap();
@@ -108,8 +109,38 @@ async fn auto_edit_leaves_to_people_what_leads_out_of_the_folder_or_to_a_protect
         Outcome::Answered { by, .. } => by.to_string(),
         other => format!("{other:?}"),
     });
-    let automatic = by.filter(|by| by == "auto-edit (handheld)").count();
+    let automatic = by.filter(|by| by == "mode acceptEdits").count();
     assert_eq!(automatic, 3, "only what lies in the folder");
+}
+
+#[tokio::test]
+async fn a_rule_that_asks_or_denies_beats_auto_edit() {
+    let stand = Stand::new().await;
+    let mut device = stand.device("192.168.1.7").await;
+    let slot = device.spawn().await;
+    let session = stand.in_slot(slot).unwrap();
+    for (effect, text) in [(Effect::Ask, "Edit(ask.rs)"), (Effect::Deny, "Edit(deny.rs)")] {
+        let rule = RuleDraft {
+            effect,
+            text: text.into(),
+            scope: ScopeDraft::Session { session },
+            overridable: false,
+            expires_in_seconds: None,
+            comment: None,
+            matches: vec![],
+            does_not_match: vec![],
+        };
+        stand.registry.add_rule(&owner(), CommandId::random(), rule).await.unwrap();
+    }
+    device.say(json!({ "type": "config", "agent": "x", "autoEdit": true })).await;
+    device.until(slot, |status| status["autoEdit"] == true).await;
+    device.command(slot, "ask Edit deny.rs").await;
+    device.until_message(slot, "denied: Denied by persisted rule for Edit.").await;
+    device.command(slot, "ask Edit ask.rs").await;
+    let status = device.until(slot, |status| status["promptToolType"] == "Edit").await;
+    let told = status["promptDescription"].as_str().unwrap();
+    assert!(told.contains("Auto-edit asks you: a rule says to ask"), "{told}");
+    assert_eq!(stand.state(session).await.requests.len(), 1);
 }
 
 // covers: 000-102

@@ -192,13 +192,7 @@ pub(super) struct Stand {
 
 /// The settings of the slots.
 pub(super) fn slots(folder: &std::path::Path) -> Slots {
-    Slots {
-        agent: "obedient".into(),
-        folder: folder.to_path_buf(),
-        fill: false,
-        autospawn: false,
-        own: vec![],
-    }
+    Slots { agent: "obedient".into(), folder: folder.to_path_buf(), fill: false, autospawn: false }
 }
 
 impl Stand {
@@ -221,10 +215,10 @@ impl Stand {
         change: impl FnOnce(&mut Slots),
     ) -> Self {
         let clock = Clock::system();
+        // Portolan's own files, as far as policy is concerned.
+        let policy = Policy { own: [folder.join("daemon")].into(), ..Policy::default() };
         let registry =
-            Registry::open(store.clone(), vec![agent.puppet.clone()], clock.clone(), Policy::default())
-                .await
-                .unwrap();
+            Registry::open(store.clone(), vec![agent.puppet.clone()], clock.clone(), policy).await.unwrap();
         let everyone = vec!["0.0.0.0/0".parse().unwrap()];
         let devices = Devices::open(store.clone(), clock.clone(), everyone).await.unwrap();
         let mut slots = slots(&folder);
