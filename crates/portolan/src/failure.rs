@@ -127,9 +127,9 @@ impl From<portolan_client::Error> for Failure {
             Error::Untrusted(_) => {
                 Self::unreachable(format!("{told}; trust a self-signed certificate with `--ca-file FILE`"))
             }
-            Error::NotLetIn => {
-                Self::unreachable(format!("{told}; its owner creates a token with `portolan token create`"))
-            }
+            Error::NotLetIn => Self::unreachable(format!(
+                "{told}; ask an owner of the daemon for a new token (`portolan token create`)"
+            )),
             Error::Silent { .. } => Self::unreachable(format!("{told}; `portolan logs` may show why")),
             Error::Refused(refusal) => refusal.into(),
             Error::Unexpected(_) | Error::Replaced => Self::new(told),
