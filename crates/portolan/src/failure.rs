@@ -50,7 +50,7 @@ impl Exit {
         (Self::TurnInterrupted as u8, "with `send --wait`: the turn was interrupted"),
         (Self::Uncertain as u8, "the result did not come in time, or nobody knows the outcome"),
         #[cfg(feature = "conformance")]
-        (Self::Degraded as u8, "with `doctor`: something does not work, or an agent is not logged in"),
+        (Self::Degraded as u8, "with `doctor`: an agent is not logged in, or fails a part of the test"),
         (Self::Broken as u8, "with `audit verify`: the log does not match its seals"),
         (Self::Denied as u8, "with `new --unattended`: the turn completed, but something was denied"),
     ];
