@@ -18,7 +18,7 @@ pub enum Error {
     #[error("the daemon does not accept this token: the token is wrong, expired or revoked")]
     NotLetIn,
     /// The daemon now has other logs than before, for example after a backup was restored.
-    #[error("the daemon's logs were replaced while the connection was lost; begin again")]
+    #[error("the daemon's logs were replaced while the connection was lost; load the sessions again")]
     Replaced,
     /// The daemon is connected and does not answer.
     #[error("the daemon did not {what} within {seconds} s")]
@@ -35,7 +35,7 @@ pub enum Error {
     #[error("the daemon sent an unexpected answer: {0}")]
     Unexpected(String),
     /// A command was not settled in time. The log will hold its result.
-    #[error("entry {} is not settled after {seconds} s", .receipt.seq)]
+    #[error("the result of command {} is not known after {seconds} s", .receipt.seq)]
     Unsettled {
         /// The command's progress.
         receipt: Receipt,

@@ -50,7 +50,7 @@ impl Exit {
         (Self::TurnInterrupted as u8, "with `send --wait`: the turn was interrupted"),
         (Self::Uncertain as u8, "the result did not come in time, or nobody knows the outcome"),
         #[cfg(feature = "conformance")]
-        (Self::Degraded as u8, "with `doctor`: something does not work, or an agent is not logged in"),
+        (Self::Degraded as u8, "with `doctor`: an agent is not logged in, or fails a part of the test"),
         (Self::Broken as u8, "with `audit verify`: the log does not match its seals"),
         (Self::Denied as u8, "with `new --unattended`: the turn completed, but something was denied"),
     ];
@@ -127,9 +127,9 @@ impl From<portolan_client::Error> for Failure {
             Error::Untrusted(_) => {
                 Self::unreachable(format!("{told}; trust a self-signed certificate with `--ca-file FILE`"))
             }
-            Error::NotLetIn => {
-                Self::unreachable(format!("{told}; its owner creates a token with `portolan token create`"))
-            }
+            Error::NotLetIn => Self::unreachable(format!(
+                "{told}; ask an owner of the daemon for a new token (`portolan token create`)"
+            )),
             Error::Silent { .. } => Self::unreachable(format!("{told}; `portolan logs` may show why")),
             Error::Refused(refusal) => refusal.into(),
             Error::Unexpected(_) | Error::Replaced => Self::new(told),

@@ -24,7 +24,7 @@ pub(crate) const HOME_VARIABLE: &str = "PORTOLAN_HOME";
 pub(crate) struct Home(PathBuf);
 
 impl Home {
-    /// The folder that PORTOLAN_HOME names, otherwise the platform's data folder.
+    /// The folder that PORTOLAN_HOME names, otherwise the folder `portolan` in the platform's data folder.
     pub(crate) fn find() -> Outcome<Self> {
         if let Some(named) = std::env::var_os(HOME_VARIABLE).filter(|value| !value.is_empty()) {
             let path = PathBuf::from(named);

@@ -178,7 +178,8 @@ pub(crate) fn configuration() -> String {
          environment variable overrides the file, and a command-line option (`portolan up --set KEY=VALUE`) overrides both. \
          `portolan config` shows every value with its origin, `portolan config check` lists the mistakes. An unknown key \
          is an error that names its line.\n\n\
-         The home folder is `PORTOLAN_HOME`, otherwise the platform's data folder. It holds `portolan.toml`, \
+         The home folder is `PORTOLAN_HOME`, otherwise the folder `portolan` in the platform's data \
+         folder (on Linux `~/.local/share/portolan`). The home folder holds `portolan.toml`, \
          `portolan.db` (every session), `token` (the owner's, mode 0600), `identity.json` (the \
          id of this home), `daemon.lock`, `logs/`, and while the daemon runs `daemon.json` and `daemon.sock`.\n",
     );

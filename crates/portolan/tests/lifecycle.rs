@@ -215,7 +215,7 @@ fn an_address_that_others_can_reach_needs_tls() {
     let home = home();
     let ran = home.run(["up", "--no-open", "--listen", "0.0.0.0:0"]);
     assert_eq!(ran.code, 1);
-    assert!(ran.stderr.contains("without TLS they could read your token"), "{ran:?}");
+    assert!(ran.stderr.contains("so it needs TLS"), "{ran:?}");
 }
 
 #[test]

@@ -13,16 +13,16 @@ pub enum Unreadable {
     #[error("more than {MAX_DEPTH} levels of nesting")]
     TooDeep,
     /// More texts in each other than [`MAX_TEXTS`].
-    #[error("more than {MAX_TEXTS} texts or commands that run each other")]
+    #[error("more than {MAX_TEXTS} commands inside each other (such as `bash -c` or `find -exec`)")]
     TooManyTexts,
     /// More parts than [`MAX_PARTS`].
     #[error("more than {MAX_PARTS} commands and files")]
     TooManyParts,
     /// More before an inner text than [`MAX_CARRIED_BYTES`].
-    #[error("more than {MAX_CARRIED_BYTES} bytes before a text that is run in its turn")]
+    #[error("more than {MAX_CARRIED_BYTES} bytes before a command text that another command runs")]
     TooMuchBeforeText,
     /// A character that does not show, or shows as something else.
-    #[error("the character U+{:04X}, which is not shown as what it is", u32::from(*.0))]
+    #[error("the character U+{:04X}, which is invisible or looks like another character", u32::from(*.0))]
     Character(char),
     /// Something opened and not closed: `a quote`, `a command substitution`.
     #[error("{0} that is not closed")]
@@ -56,7 +56,7 @@ mod tests {
         assert_eq!(Unreadable::stray("fi").to_string(), "`fi` in a place where it is not expected");
         assert_eq!(
             Unreadable::Character('\u{202e}').to_string(),
-            "the character U+202E, which is not shown as what it is"
+            "the character U+202E, which is invisible or looks like another character"
         );
     }
 }

@@ -101,7 +101,7 @@ export const abilities = (can: Capabilities): string[] => ABLE.filter(([name]) =
 export const inabilities = (can: Capabilities): string[] => ABLE.filter(([name]) => can[name] === false).map(([, , cannot]) => cannot);
 
 const OPTIONS: Record<SpecOption, string> = {
-  cwd: "folder", prompt: "first prompt", name: "name", model: "model", mode: "permission mode", env: "environment", system_prompt: "system prompt",
+  cwd: "folder", prompt: "first prompt", name: "name", model: "model", mode: "mode", env: "environment", system_prompt: "system prompt",
   allowed_tools: "tools allowed without asking", disallowed_tools: "forbidden tools", mcp_servers: "MCP servers", subagents: "subagents", hooks: "hooks",
   setting_sources: "choice of settings files", extra_dirs: "additional folders", max_turns: "limit of steps", max_budget_usd: "limit of cost",
   json_schema: "JSON Schema for the result", resume: "resuming", fork: "forking",

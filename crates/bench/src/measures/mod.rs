@@ -137,7 +137,7 @@ impl Lab {
         let row =
             |name: &str, ours| Row { name: name.into(), unit: "ms", beside: floor.clone(), ours, target };
         self.add(row("ready, new home", fresh));
-        self.add(row("ready, home of before", again));
+        self.add(row("ready, existing home", again));
         Ok(())
     }
 

@@ -50,7 +50,7 @@ pub(super) async fn take(lab: &mut Lab) -> Result<()> {
         costs.push(growths[1] - growths[0]);
     }
     let [without, with] = medians;
-    let name = "p50 of ten readers, one more stalls; beside it: none stalls".into();
+    let name = "p50 of ten readers while an eleventh stalls; floor: Portolan, no stall".into();
     let target = Some(Target::RatioAtMost(NOTICED));
     lab.add(Row { name, unit: "us", beside: without, ours: with, target });
     let target = Some(Target::AtMost(1.0));

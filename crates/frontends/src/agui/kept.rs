@@ -75,7 +75,7 @@ pub(super) async fn keep(registry: &Registry, name: Name<'_>, session: SessionId
         );
     }
     let written = write(registry, ops).await;
-    written.ok_or_else(|| Refusal::new(RefusalCode::StoreFailing, "the thread could not be written down"))
+    written.ok_or_else(|| Refusal::new(RefusalCode::StoreFailing, "the thread could not be saved; try again"))
 }
 
 /// Forgets the threads of deleted sessions, until `stopping`; first those of sessions that were deleted before.

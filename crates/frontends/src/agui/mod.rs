@@ -69,9 +69,9 @@ pub struct Settings {
     /// The session of a thread that Portolan does not know: `new` starts a session, `join_active` joins the active
     /// session if there is one.
     pub unknown_threads: UnknownThreads,
-    /// The effect on a turn when the connection of its run closes: `continue` has no effect, `stop` stops the turn,
-    /// `auto` stops the turn only if no page has connected to the thread. Plain clients stop a turn by closing the
-    /// connection.
+    /// What happens to a turn when the app closes the connection of its AG-UI run: with `continue` the turn goes on,
+    /// `stop` stops the turn, `auto` stops the turn only if no app has connected to the thread. Clients that never
+    /// send a connect stop a turn by closing the connection.
     pub on_close: OnClose,
 }
 

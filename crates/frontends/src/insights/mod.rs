@@ -59,8 +59,8 @@ pub struct Settings {
     /// always serves the dashboard at `/ws/insights`. An address that other machines can reach needs TLS.
     #[serde(deserialize_with = "optional_address")]
     pub listen: Option<SocketAddr>,
-    /// Accept clients on this machine without a token on `insights.listen`, with the role operator. Every program on
-    /// this machine can then prompt and approve, agents included.
+    /// On `insights.listen`, accept clients of this machine without a token, as operators. Every program on this
+    /// machine can then prompt and approve, agents included.
     pub allow_anonymous_loopback: bool,
     /// The agent of a session that a dashboard creates without naming an agent.
     pub agent: String,

@@ -34,7 +34,7 @@ const BACKLOG: i32 = 128;
 pub enum DoorError {
     /// Others could read the traffic.
     #[error(
-        "`{0}` can be reached from other machines, and without TLS they could read your token; set `tls_cert` and `tls_key` under [listen], or `self_signed = true`, or listen on 127.0.0.1 and put a TLS proxy in front (`behind_proxy = true`)"
+        "other machines can reach `{0}`, so it needs TLS: set `tls_cert` and `tls_key`, or `self_signed = true`, under [listen]; or listen on 127.0.0.1 behind a TLS proxy (`behind_proxy = true`)"
     )]
     PlainBeyondLoopback(SocketAddr),
     /// Another program has the address.

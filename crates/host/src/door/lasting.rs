@@ -27,7 +27,7 @@ pub(super) fn put_out(why: Over) -> Denied {
 
 /// The stay is over.
 #[derive(Debug, thiserror::Error)]
-#[error("the access of this request has ended")]
+#[error("the client lost its access while this request ran")]
 pub(super) struct StayOver(pub(super) Over);
 
 /// The body of a request. The guard ends the whole request when the stay is over. Here every later piece is checked

@@ -19,10 +19,10 @@ const MAX_FILE: u64 = 1024;
 #[derive(Debug, thiserror::Error)]
 pub enum OwnerFileError {
     /// The path is a link, a folder or a device.
-    #[error("`{}` is not a plain file; a token is never read through a link: remove it and start again", .0.display())]
+    #[error("`{}` is a link, or not a regular file; remove it and start again to get a new token", .0.display())]
     NotAFile(PathBuf),
     /// The file belongs to another user.
-    #[error("`{}` belongs to another user (uid {uid}); remove it and start again", .path.display())]
+    #[error("`{}` belongs to another user (uid {uid}); remove it and start again to get a new token", .path.display())]
     Foreign {
         /// The file.
         path: PathBuf,
@@ -30,7 +30,7 @@ pub enum OwnerFileError {
         uid: u32,
     },
     /// Others can read the file.
-    #[error("others can read the token in `{}` (mode {mode:04o}); run `chmod 600` on it, or remove it and start again to get a new one", .path.display())]
+    #[error("others can read the token in `{}` (mode {mode:04o}); run `chmod 600` on the file, or remove the file and start again to get a new token", .path.display())]
     Open {
         /// The file.
         path: PathBuf,
@@ -38,7 +38,7 @@ pub enum OwnerFileError {
         mode: u32,
     },
     /// The file holds something else.
-    #[error("`{}` holds no Portolan token; remove it and start again to get a new one", .0.display())]
+    #[error("`{}` holds no Portolan token; remove it and start again to get a new token", .0.display())]
     NoToken(PathBuf),
     /// The file cannot be read or written.
     #[error("`{}`: {source}", .path.display())]

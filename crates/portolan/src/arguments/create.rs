@@ -14,8 +14,8 @@ pub(crate) struct New {
     /// Join the new session
     #[arg(long)]
     pub(crate) attach: bool,
-    /// Nobody answers: deny at once what no rule and no mode allows. Shows the turn, waits for its end, ends the
-    /// agent, and lists what was denied; exit code 10 if anything was
+    /// Deny at once whatever no rule and no mode allows. Show the turn, wait for its end, end the agent and list
+    /// what was denied. Exit with 10 if anything was denied
     #[arg(long, conflicts_with = "attach", requires = "prompt")]
     pub(crate) unattended: bool,
     /// Deny a request that nobody answers for this time, such as 90s or 5m; `none` waits without end
@@ -78,7 +78,7 @@ pub(crate) struct New {
     /// Start with a copy of this Portolan session
     #[arg(long, value_name = "ID")]
     pub(crate) fork: Option<String>,
-    /// With --fork: the last entry to copy
+    /// With --fork: number of the last entry to copy
     #[arg(long, value_name = "SEQ", requires = "fork")]
     pub(crate) fork_at: Option<u64>,
     /// An image for the first prompt

@@ -66,7 +66,7 @@ pub(crate) struct Global {
 pub(crate) enum Verb {
     /// Run the daemon
     ///
-    /// SIGTERM, SIGINT and SIGHUP stop the daemon in order: it takes no new connections, gives running turns
+    /// SIGTERM, SIGINT and SIGHUP stop the daemon gracefully: it takes no new connections, gives running turns
     /// some time to end, then ends every agent. A second signal ends everything at once.
     Up(Up),
     /// Stop the daemon: running turns get some time to end, then agents end
@@ -93,10 +93,10 @@ pub(crate) enum Verb {
     },
     /// Show the account of an agent, log the agent in or out
     ///
-    /// The account belongs to the agent. Every program that uses the agent's home uses the same account, also
-    /// outside of Portolan. Without a verb, prints the account, and its limits if the agent reports them.
-    /// Portolan cannot log in every agent: `portolan agents --json` lists the ways to log in under `logins`.
-    /// Only owners may log an agent in or out.
+    /// The account belongs to the agent. Every program that uses the agent's own settings folder uses the same
+    /// account, even outside of Portolan. Without a verb, prints the account, and its limits if the agent
+    /// reports them. Portolan cannot log in every agent: `portolan agents --json` lists the ways to log in
+    /// under `logins`. Only owners may log an agent in or out.
     Account {
         /// Which agent
         agent: String,
@@ -107,8 +107,9 @@ pub(crate) enum Verb {
     /// before it acts
     ///
     /// Needs no daemon. Starts each installed agent against a scripted model, to see the mode that the agent
-    /// begins in; --deep tests more. Both run offline, cost nothing, and use an empty home. Exits with 0 when
-    /// all is well, 8 when something does not work or an agent is not logged in, 1 when an agent is unusable.
+    /// begins in; --deep tests more. Both run offline, cost nothing, and use an empty home folder. Exits with 0
+    /// if every installed agent is ready; with 8 if an agent is not logged in, or fails a part of the test; with 1
+    /// if an agent cannot be used, or acts without asking.
     #[cfg(feature = "conformance")]
     Doctor(Doctor),
     /// Start a session
@@ -117,7 +118,8 @@ pub(crate) enum Verb {
     ///
     /// Past conversations are those that an agent stored itself, for example when you used its own program.
     /// An import makes a session with the whole history, subagents included; the next prompt resumes the
-    /// conversation. Portolan only reads the agent's files; the agent itself archives.
+    /// conversation. Portolan only reads the agent's files; to archive a conversation, Portolan asks
+    /// the agent.
     Past(Past),
     /// List sessions
     Ls {
@@ -141,10 +143,10 @@ pub(crate) enum Verb {
         /// Show the history, entry by entry
         #[arg(long, conflicts_with = "env")]
         entries: bool,
-        /// With --entries: only entries after this number
+        /// With --entries: show only entries after this number
         #[arg(long, value_name = "SEQ", requires = "entries")]
         after: Option<u64>,
-        /// Show the agent's original message at this entry; owners only
+        /// Show the agent's original message at the entry with this number; owners only
         #[arg(long, value_name = "SEQ", conflicts_with_all = ["env", "entries"])]
         raw: Option<u64>,
     },
@@ -198,7 +200,7 @@ pub(crate) enum Verb {
     Fork {
         /// Which session
         id: String,
-        /// The last entry to copy; default: the newest
+        /// Number of the last entry to copy; default: the newest entry
         #[arg(long, value_name = "SEQ")]
         at: Option<u64>,
         /// Name of the copy
@@ -248,7 +250,8 @@ pub(crate) enum Verb {
         #[arg(long, requires = "output")]
         force: bool,
     },
-    /// Show the daemon's log, or what the agent of a session wrote outside of the conversation
+    /// Show the daemon's text log (its diagnostic messages), or what the agent of a session wrote outside of
+    /// the conversation
     Logs {
         /// Which session; default: the daemon itself
         id: Option<String>,
@@ -270,7 +273,7 @@ pub(crate) enum Verb {
     Rewind {
         /// Which session
         id: String,
-        /// The prompt's entry
+        /// Number of the prompt's entry
         #[arg(long, value_name = "SEQ")]
         to: u64,
         /// Only show what would change
@@ -298,7 +301,7 @@ pub(crate) enum Verb {
     Withdraw {
         /// Which session
         id: String,
-        /// The prompt's entry
+        /// Number of the prompt's entry
         prompt: u64,
     },
     /// Change when requests are denied because nobody answered
@@ -315,14 +318,14 @@ pub(crate) enum Verb {
     Steer {
         /// Which session
         id: String,
-        /// The prompt's entry
+        /// Number of the prompt's entry
         prompt: u64,
     },
     /// Send an uncertain command again
     Resend {
         /// Which session
         id: String,
-        /// The command's entry
+        /// Number of the command's entry
         command: u64,
     },
     /// Rules: what agents may do without asking, and what they may never do

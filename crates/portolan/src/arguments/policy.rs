@@ -43,10 +43,10 @@ pub(crate) enum Rules {
         tool: String,
         /// The tool's input as JSON, @FILE, or - for stdin
         input: String,
-        /// The folder of a session that would make the call; default: this folder
+        /// Test the call as if it came from a session in this folder; default: the current folder
         #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
         cwd: Option<PathBuf>,
-        /// The mode of that session
+        /// The mode of that imagined session
         #[arg(long, default_value = "default")]
         mode: Mode,
         /// Use the folder, the mode and the rules of this session instead

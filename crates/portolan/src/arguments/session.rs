@@ -12,7 +12,7 @@ pub(crate) struct Attach {
     /// Begin with this many of the last entries
     #[arg(long, value_name = "ENTRIES", default_value_t = 200, conflicts_with = "from")]
     pub(crate) tail: u32,
-    /// Begin after this entry; 0 shows the whole history
+    /// Begin after the entry with this number; 0 shows the whole history
     #[arg(long, value_name = "SEQ")]
     pub(crate) from: Option<u64>,
 }

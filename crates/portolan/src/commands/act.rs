@@ -96,7 +96,7 @@ pub(super) async fn carry_out(client: &mut Client, session: SessionId, action: A
     let receipt = match client.carry_out(session, action.clone()).await {
         Err(Error::Unsettled { receipt, seconds }) => {
             let message = format!(
-                "entry {} has no result after {seconds} s; `portolan show {session}` shows its progress",
+                "the result of command {} is not known after {seconds} s; `portolan show {session}` shows its progress",
                 receipt.seq
             );
             return Err(Failure { exit: Exit::Uncertain, message });

@@ -86,7 +86,7 @@ pub(crate) const ACTIONS: &[(&str, &str)] = &[
     ("steer", "steer ID 7"),
     ("send_again", "resend ID 7"),
     ("add_rule", "rules add allow Bash --scope session:ID"),
-    ("remove_rule", "rule remove ID Bash"),
+    ("remove_rule", "rules remove 1f2e3d4c --session ID"),
     ("set_deadline", "deadline ID 5m"),
     ("native", "native ID {}"),
     ("create", "new demo hello"),
@@ -229,6 +229,9 @@ mod tests {
                 }
                 Verb::Rules { verb: crate::arguments::Rules::Add(_) } => "add_rule",
                 Verb::Rules { verb: crate::arguments::Rules::Edit { .. } } => "rule_edit",
+                Verb::Rules { verb: crate::arguments::Rules::Remove { session: Some(_), .. } } => {
+                    "remove_rule"
+                }
                 Verb::Rules { verb: crate::arguments::Rules::Remove { .. } } => "rule_remove",
                 Verb::Token { verb: crate::arguments::Token::Create { .. } } => "token_create",
                 Verb::Token { verb: crate::arguments::Token::Revoke { .. } } => "token_revoke",

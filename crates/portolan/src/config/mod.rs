@@ -50,8 +50,9 @@ pub(crate) struct Listen {
     pub(crate) tls_key: Option<PathBuf>,
     /// Create a self-signed certificate in the home folder and use it.
     pub(crate) self_signed: bool,
-    /// Host names under which browsers reach the daemon, in addition to the address itself. Compared exactly. Use
-    /// `localhost` only if no other user of the machine can listen on the other address of `localhost`.
+    /// Host names under which browsers reach the daemon, in addition to the address itself. Compared exactly. Add
+    /// `localhost` only on a machine without other users: `localhost` stands for 127.0.0.1 and ::1, and another user
+    /// could listen on the one that Portolan does not use.
     pub(crate) hosts: Vec<String>,
     /// Origins of other web pages that may use the daemon, such as `https://board.example`. Compared exactly.
     pub(crate) origins: Vec<String>,
@@ -121,7 +122,7 @@ pub(crate) struct Limits {
     pub(crate) agent_ready_seconds: u32,
     /// How long an agent may take to answer a control request, such as a change of model.
     pub(crate) control_request_seconds: u32,
-    /// The time between the request to an agent to end (SIGTERM) and its kill.
+    /// How long an agent has to end after SIGTERM, before Portolan sends SIGKILL.
     pub(crate) term_to_kill_seconds: u32,
     /// How often Portolan checks that the process of an agent still runs, in case the end of the process was missed. At
     /// least 1.
@@ -131,8 +132,8 @@ pub(crate) struct Limits {
     /// How long running turns may continue after the daemon is asked to stop.
     pub(crate) shutdown_grace_seconds: u32,
     /// An agent that had nothing to do for this time is ended. Its session stays, and the next prompt starts the agent
-    /// again where it left off. A client that only reads does not keep an agent running. An agent that may lose its
-    /// conversation that way keeps running (it lacks the capability `reliable_resume`). 0 never ends an idle agent.
+    /// again where it left off. A client that only reads does not keep an agent running. An agent without the
+    /// capability `reliable_resume` keeps running, because it could lose its conversation. 0 never ends an idle agent.
     pub(crate) agent_idle_minutes: u32,
     /// How many agents run at once. To start one more, Portolan ends the agent that had nothing to do for the longest
     /// time; if every agent is busy, Portolan refuses to start the new agent. An idle agent takes about 300 MB. 0 is no

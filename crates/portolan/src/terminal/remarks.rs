@@ -161,7 +161,9 @@ pub(super) fn remark(event: &Event, by: Option<&str>) -> Option<Line> {
                     tokens.map_or_else(|| "default".to_owned(), |t| t.to_string())
                 )
             }
-            Setting::Environment { names } => format!("environment {}{by}", clean::line(&names.join(", "))),
+            Setting::Environment { names } => {
+                format!("environment variables set: {}{by}", clean::line(&names.join(", ")))
+            }
         }),
         Event::RuleAdded { tool_name, rule: None } => {
             dim(format!("{} needs no permission from now on", clean::line(tool_name)))

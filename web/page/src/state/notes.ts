@@ -47,11 +47,11 @@ export function noteOf(event: Remark): Note | null {
       return note("The connection to the agent is back.");
     case "setting_changed": {
       const { setting } = event;
+      if (setting.name === "environment") return note(`Environment variables set: ${setting.names.join(", ")}`);
       const value =
         setting.name === "model" ? (setting.model ?? "the agent's default")
         : setting.name === "mode" ? setting.mode
-        : setting.name === "thinking" ? (setting.tokens === null ? "the agent's default" : `${setting.tokens} tokens`)
-        : setting.names.join(", ");
+        : setting.tokens === null ? "the agent's default" : `${setting.tokens} tokens`;
       return note(`${setting.name[0]?.toUpperCase()}${setting.name.slice(1)} is now ${value}`);
     }
     case "rule_added":

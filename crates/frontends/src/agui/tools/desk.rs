@@ -30,13 +30,13 @@ pub(super) enum NoResult {
     /// The error text of the page.
     #[error("{0}")]
     Failed(String),
-    #[error("no page took the call within {} s: the page that offers this tool is closed or busy; go on without it", .0.as_secs())]
+    #[error("no page took the call within {} s: the page that offers this tool is closed or busy; continue without the tool", .0.as_secs())]
     NoPage(Duration),
-    #[error("the page did not answer within {} s; it may have run all the same", .0.as_secs())]
+    #[error("the page did not answer within {} s; the tool may have run anyway", .0.as_secs())]
     NoAnswer(Duration),
     #[error("the page's result is longer than {0} KiB and cannot be passed on; have the page return less")]
     TooLong(usize),
-    #[error("the user went on before the page had an answer")]
+    #[error("the user sent a new message before the page answered this call")]
     Overtaken,
     #[error("the turn has ended")]
     TurnEnded,

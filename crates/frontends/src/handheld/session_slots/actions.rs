@@ -176,7 +176,7 @@ impl SessionSlots {
         let kept = saved.wait_for(|saved| so(saved[slot].as_ref()));
         match tokio::time::timeout_at(deadline(KEPT_WITHIN), kept).await {
             Ok(Ok(_)) => Ok(()),
-            _ => Err(Refusal::new(RefusalCode::StoreFailing, "the store did not write it down in time")),
+            _ => Err(Refusal::new(RefusalCode::StoreFailing, "the change was not saved in time; try again")),
         }
     }
 }

@@ -51,7 +51,7 @@ impl SessionSlots {
             let key = slot.to_string();
             match now.as_ref().map(serde_json::to_vec) {
                 Some(Ok(value)) => ops.push(Op::Put { collection: RECORDS, key, value: value.into() }),
-                Some(Err(error)) => tracing::error!(%error, "a slot cannot be written down"),
+                Some(Err(error)) => tracing::error!(%error, "a slot cannot be saved"),
                 None => ops.push(Op::Remove { collection: RECORDS, key }),
             }
         }
@@ -65,7 +65,7 @@ impl SessionSlots {
         if written {
             self.0.saved.send_replace(kept);
         } else {
-            tracing::warn!("what is in the handheld's slots could not be written down");
+            tracing::warn!("what is in the handheld's slots could not be saved");
         }
     }
 

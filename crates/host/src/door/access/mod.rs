@@ -96,7 +96,7 @@ pub enum BadName {
     Origin(String),
     /// `proxies` is empty.
     #[error(
-        "`behind_proxy` needs the addresses from which the proxies connect in `proxies`, such as `127.0.0.1`; other senders are not trusted"
+        "`behind_proxy` needs `proxies`: set it to the addresses that your proxies connect from, such as `127.0.0.1`"
     )]
     NoProxies,
 }
