@@ -6,6 +6,7 @@
 mod account;
 mod agents;
 mod asked;
+mod audit;
 mod create;
 mod daemon;
 mod failing;
@@ -16,6 +17,7 @@ mod past;
 mod reader;
 mod retention;
 mod rules;
+mod uses;
 
 use std::{
     collections::HashMap,
@@ -89,6 +91,7 @@ struct Shared {
     importing: Mutex<past::Imports>,
     past_turns: tokio::sync::Semaphore,
     logins: account::Logins,
+    uses: uses::Uses,
 }
 
 impl Registry {
@@ -114,6 +117,7 @@ impl Registry {
             importing: Mutex::default(),
             past_turns: tokio::sync::Semaphore::new(past::PAST_AT_ONCE),
             logins: account::Logins::default(),
+            uses: uses::Uses::default(),
         });
         let registry = Self { shared };
         registry.forget_unfinished_imports().await?;
@@ -308,6 +312,7 @@ impl Registry {
 
     async fn erase(&self, session: SessionId, who: Option<&Principal>) -> Result<(), Refusal> {
         let handle = self.wake(session).await?;
+        self.count_before_deletion(session).await;
         let (reply, done) = oneshot::channel();
         handle.mailbox.send(Mail::Delete { reply }).await.map_err(|_| gone())?;
         done.await.map_err(|_| gone())?;
