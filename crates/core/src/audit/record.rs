@@ -260,7 +260,7 @@ impl AuditQuery {
         self.since.is_none_or(|since| record.at >= since)
             && self.session.is_none_or(|session| record.session == Some(session))
             && self.rule.as_ref().is_none_or(|rule| record.rules.contains(rule))
-            && self.who.as_ref().is_none_or(|who| is_by(record, who.trim()))
+            && self.who.as_ref().is_none_or(|who| who.trim().is_empty() || is_by(record, who.trim()))
     }
 }
 
