@@ -36,7 +36,7 @@ after(async () => {
 });
 
 const VIEWS = () => ({
-  home: '/', inbox: '/inbox', new: '/new', past: '/past', agents: '/agents', devices: '/devices', rules: '/rules',
+  home: '/', inbox: '/inbox', new: '/new', past: '/past', agents: '/agents', devices: '/devices', rules: '/rules', audit: '/audit',
   tour: `/s/${sessions.tour}`, edit: `/s/${sessions.edit}`, question: `/s/${sessions.question}`, plan: `/s/${sessions.plan}`,
   done: `/s/${sessions.done}`, failed: `/s/${sessions.failed}`,
 });

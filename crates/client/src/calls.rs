@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use portolan_core::{
-    Action, CommandId, Millis, Seq, SessionId, SessionSpec,
+    Action, CommandId, Millis, Position, Seq, SessionId, SessionSpec,
+    audit::{AuditDetails, AuditPage, AuditQuery},
     command::{Receipt, Stage},
     log::delivery,
     policy::{Judgement, Rule, RuleDraft, RuleId},
@@ -183,6 +184,18 @@ impl Client {
     pub async fn simulate_rule(&mut self, asked: SimulateRule) -> Result<Simulation, Error> {
         let call = Call::RuleSimulate(asked);
         expect_reply!(self.call(call).await?, ReplyBody::Simulation { simulation } => simulation)
+    }
+
+    /// A page of the audit.
+    pub async fn audit(&mut self, query: AuditQuery) -> Result<AuditPage, Error> {
+        let call = Call::AuditList(query);
+        expect_reply!(self.call(call).await?, ReplyBody::Audit { records, next } => AuditPage { records, next })
+    }
+
+    /// One record of the audit with its entry and its seal.
+    pub async fn audit_record(&mut self, position: Position) -> Result<AuditDetails, Error> {
+        let call = Call::AuditShow { position };
+        expect_reply!(self.call(call).await?, ReplyBody::AuditRecord { details } => *details)
     }
 
     /// Deletes a session for good.

@@ -116,8 +116,15 @@ impl fmt::Display for Seq {
 /// The position of a durable entry in the order in which all logs were written. Positions only grow, and none is used
 /// twice.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS), ts(as = "u32"))]
 #[serde(transparent)]
 pub struct Position(pub u64);
+
+impl fmt::Display for Position {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
 
 impl Position {
     /// Before the first position.

@@ -5,6 +5,7 @@
 //! agents to the south, the store below, frontends (which call [`registry`]) to the north.
 
 pub mod access;
+pub mod audit;
 pub mod capabilities;
 pub mod command;
 pub mod entry;

@@ -3,7 +3,7 @@
 //! A request is opened once, gets at most one answer, and is closed for everybody at the same entry.
 //! `session::requests` holds these rules; this module holds only the types.
 
-mod brief;
+pub(crate) mod brief;
 
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};

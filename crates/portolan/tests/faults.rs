@@ -389,6 +389,63 @@ fn the_daemons_log_can_be_read_and_names_every_listener() {
 }
 
 #[test]
+fn the_audit_is_listed_shown_and_exported_with_and_without_a_daemon() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let home = home();
+    home.up();
+    let rule = home.json(["rules", "add", "deny", "Bash(rm -r)"])["rule"].as_str().unwrap().to_owned();
+    home.run(["token", "create", "ada"]).ok();
+    let list = |more: &[&str]| -> Vec<Value> {
+        let text = home.run(["audit", "list", "--json"].iter().chain(more)).ok();
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    };
+    let url = home.record().unwrap()["url"].as_str().unwrap().to_owned();
+    let token = home.path().join("token");
+    let by_url = ["--url", &url, "--token-file", token.to_str().unwrap()];
+    let all = list(&["--who", "owner"]);
+    let whats: Vec<&str> = all.iter().map(|record| record["what"].as_str().unwrap()).collect();
+    assert_eq!(whats, ["rule_saved", "token_created"]);
+    assert_eq!(list(&[&["--who", "owner"], &by_url[..]].concat()), all, "a daemon gives the same records");
+    let viewer = home.path().join("viewer");
+    home.run(["token", "create", "bob", "--role", "viewer", "-o", viewer.to_str().unwrap()]).ok();
+    let refused = home.run(["audit", "list", "--url", &url, "--token-file", viewer.to_str().unwrap()]);
+    assert!(refused.code == 1 && refused.stderr.contains("needs the role owner"), "{refused:?}");
+    home.signal(Signal::TERM);
+    home.ended();
+
+    assert_eq!(list(&["--rule", &rule, "--since", "1h"]), all[..1]);
+    assert_eq!(list(&["--who", "owner", "--oldest", "--limit", "1"]), all[..1]);
+    assert_eq!(list(&["--who", "owner", "--newest-first"])[1..], [all[1].clone(), all[0].clone()]);
+    assert_eq!(list(&["--who", "nobody"]), Vec::<Value>::new());
+    let position = all[0]["position"].to_string();
+    let shown = home.json(["audit", "show", &position]);
+    assert_eq!((&shown["record"], &shown["link"]["matches"]), (&all[0], &json!(true)));
+    assert!(home.run(["audit", "show", &position]).ok().contains("the entry matches its seal"));
+    let missing = home.run(["audit", "show", "999999"]);
+    assert!(missing.code == 4 && missing.stderr.contains("no record `999999`"), "{missing:?}");
+
+    let file = home.path().join("audit.jsonl");
+    let export = ["audit", "export", "--who", "owner", "-o", file.to_str().unwrap()];
+    home.run(export).ok();
+    let lines = std::fs::read_to_string(&file).unwrap();
+    let written: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(written[..2], all);
+    assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+    assert_eq!(home.run(export).code, 2, "a file that exists is kept");
+    let table = home.run(["audit", "export", "--format", "csv", "--rule", &rule]).ok();
+    let rows: Vec<&str> = table.lines().collect();
+    assert!(rows.len() == 2 && rows[0].starts_with("record,time,what,who"), "{table}");
+    assert!(rows[1].contains("\"rule_saved\",\"owner (cli)\""), "{table}");
+
+    let database = rusqlite::Connection::open(home.path().join("portolan.db")).unwrap();
+    let changed =
+        "UPDATE entries SET frame = replace(frame, 'rm -r', 'rm -i') WHERE frame LIKE '%rule_saved%'";
+    assert_eq!(database.execute(changed, []).unwrap(), 1);
+    drop(database);
+    assert!(home.run(["audit", "show", &position]).ok().contains("the entry does not match its seal"));
+}
+
+#[test]
 fn an_agent_that_is_not_installed_is_refused_at_once() {
     let home = home();
     home.configure("[agents.claude]\ncommand = [\"/nowhere/claude\"]");

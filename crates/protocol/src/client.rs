@@ -3,7 +3,8 @@
 use std::{collections::BTreeSet, path::PathBuf};
 
 use portolan_core::{
-    Action, CommandId, Millis, Role, Seq, SessionId, SessionSpec, TokenId,
+    Action, CommandId, Millis, Position, Role, Seq, SessionId, SessionSpec, TokenId,
+    audit::AuditQuery,
     log::delivery::Start,
     policy::{Mode, RuleDraft, RuleId},
     ports::{LogIn, Secret},
@@ -250,6 +251,13 @@ pub enum Call {
     RuleTest(TestRule),
     /// Find the recorded requests that a rule would have decided; nothing changes. Reply: `simulation`.
     RuleSimulate(SimulateRule),
+    /// List what people, rules and agents did, from the logs; owners only. Reply: `audit`.
+    AuditList(AuditQuery),
+    /// Get one record of the audit with its entry and its seal; owners only. Reply: `audit_record`.
+    AuditShow {
+        /// The record's position.
+        position: Position,
+    },
     /// Create a token; owners only. Reply: `token`.
     TokenCreate(CreateToken),
     /// List the tokens; owners only. Reply: `tokens`.
@@ -277,7 +285,7 @@ pub enum Call {
 
 impl Call {
     /// Every call's name on the wire, in the order of the enum.
-    pub const NAMES: [&'static str; 35] = [
+    pub const NAMES: [&'static str; 37] = [
         "list",
         "resolve",
         "create",
@@ -305,6 +313,8 @@ impl Call {
         "rule_remove",
         "rule_test",
         "rule_simulate",
+        "audit_list",
+        "audit_show",
         "token_create",
         "token_list",
         "token_revoke",
@@ -359,6 +369,8 @@ impl Call {
             | Self::RuleRemove { .. }
             | Self::RuleTest(_)
             | Self::RuleSimulate(_)
+            | Self::AuditList(_)
+            | Self::AuditShow { .. }
             | Self::TokenCreate(_)
             | Self::TokenList
             | Self::TokenRevoke { .. }

@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 
 use indexmap::IndexMap;
 use portolan_core::{
-    CommandId, Millis, Refusal, Role, Seq, SessionId, TokenId,
+    CommandId, Millis, Position, Refusal, Role, Seq, SessionId, TokenId,
+    audit::{AuditDetails, AuditRecord},
     command::Receipt,
     log::delivery::{Closed, Presence},
     policy::{Judgement, Rule},
@@ -211,6 +212,20 @@ pub enum ReplyBody {
     Simulation {
         /// The result.
         simulation: Simulation,
+    },
+    /// Records of the audit.
+    Audit {
+        /// The records. A page may hold fewer records than asked for, or none, and still have a `next`.
+        records: Vec<AuditRecord>,
+        /// Where the next page begins; absent after the last record.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[cfg_attr(feature = "schema", ts(optional))]
+        next: Option<Position>,
+    },
+    /// One record of the audit.
+    AuditRecord {
+        /// The record, its entry and its seal.
+        details: Box<AuditDetails>,
     },
     /// The client has joined a session. The session's entries follow.
     Attached {

@@ -1,6 +1,6 @@
 //! The log on disk: engines behind [`portolan_core::ports::Store`].
 //!
-//! [`SqliteStore`] is the default, [`MemoryStore`] is for tests. Every engine passes the one suite in `contract`;
+//! [`SqliteStore`] is the default, [`MemoryStore`] is for tests, and [`Archive`] only reads a database. Every engine passes the one suite in `contract`;
 //! `rules` decides what a write may hold, equally for all engines. No engine knows the meaning of an entry.
 //!
 //! All engines add to the trait:
@@ -22,6 +22,6 @@ mod contract;
 
 pub use memory::MemoryStore;
 pub use sqlite::{
-    Durability, SqliteStore,
+    Archive, Durability, SqliteStore,
     chain::{self, Broken, Head, Verified},
 };

@@ -493,6 +493,120 @@ verdict: Verdict, };
 export type Asks = "everything" | "some" | "nothing" | "unknown";
 
 /**
+ * One record with its whole entry.
+ */
+export type AuditDetails = {
+/**
+ * The record.
+ */
+record: AuditRecord,
+/**
+ * The entry as it is stored.
+ */
+entry: JsonValue,
+/**
+ * The entry's place in the chain of seals; absent for an entry of a session's log, which is not sealed.
+ */
+link?: ChainLink, };
+
+/**
+ * Which log an entry is in.
+ */
+export type AuditLog = "daemon" | "session";
+
+/**
+ * The order of records.
+ */
+export type AuditOrder = "newest" | "oldest";
+
+/**
+ * Which records, and from where on.
+ */
+export type AuditQuery = {
+/**
+ * Only records of this time or later.
+ */
+since?: Millis,
+/**
+ * Only records of this actor: a part of the name in upper or lower case, a token's id or its beginning (4 characters
+ * or more), a frontend, an address, or one of `agent`, `portolan`, `deadline` and `rule`.
+ */
+who?: string,
+/**
+ * Only records about this session.
+ */
+session?: SessionId,
+/**
+ * Only records that name this rule.
+ */
+rule?: RuleId,
+/**
+ * The order of the records.
+ */
+order?: AuditOrder,
+/**
+ * The `next` of the page before. Absent for the first page.
+ */
+from?: Position,
+/**
+ * The largest number of records; 100 when absent, 500 at most.
+ */
+limit?: number, };
+
+/**
+ * One thing that somebody did.
+ */
+export type AuditRecord = {
+/**
+ * The entry's position in the order of all entries: the record's id.
+ */
+position: Position,
+/**
+ * The log of the entry.
+ */
+log: AuditLog,
+/**
+ * The session that the record is about.
+ */
+session?: SessionId,
+/**
+ * The entry's number in its log.
+ */
+seq: Seq,
+/**
+ * When it happened.
+ */
+at: Millis,
+/**
+ * Who did it.
+ */
+by: Actor,
+/**
+ * What was done: the kind of the event, or the name of the command.
+ */
+what: string,
+/**
+ * More about it, in a line.
+ */
+text: string,
+/**
+ * The rules that decided, or the rule that was changed.
+ */
+rules?: Array<RuleId>,
+/**
+ * The request that the record is about.
+ */
+request?: RequestId,
+/**
+ * The event of the entry.
+ */
+event: JsonValue,
+/**
+ * Long texts and lists in `event` are cut off.
+ */
+shortened?: boolean, };
+
+/**
  * A browser that is logged in.
  */
 export type BrowserInfo = {
@@ -697,7 +811,11 @@ draft: RuleDraft, } | { "type": "rule_remove",
 /**
  * The rule's id.
  */
-rule: RuleId, } | { "type": "rule_test" } & TestRule | { "type": "rule_simulate" } & SimulateRule | { "type": "token_create" } & CreateToken | { "type": "token_list" } | { "type": "token_revoke",
+rule: RuleId, } | { "type": "rule_test" } & TestRule | { "type": "rule_simulate" } & SimulateRule | { "type": "audit_list" } & AuditQuery | { "type": "audit_show",
+/**
+ * The record's position.
+ */
+position: Position, } | { "type": "token_create" } & CreateToken | { "type": "token_list" } | { "type": "token_revoke",
 /**
  * The token's public name.
  */
@@ -862,6 +980,24 @@ rules: RulesBind,
  * The slash commands, if known.
  */
 supported_commands?: Array<CommandInfo>, };
+
+/**
+ * The place of an entry in the chain of seals.
+ */
+export type ChainLink = {
+/**
+ * The entry's seal, in hexadecimal; absent if the seal is missing.
+ */
+seal?: string,
+/**
+ * The seal of the entry before it, in hexadecimal: zeros before the first entry.
+ */
+before: string,
+/**
+ * The seal is the hash of the seal before it, the entry's number and the entry. This says nothing about other
+ * entries.
+ */
+matches: boolean, };
 
 /**
  * The kind of change to a file.
@@ -1053,7 +1189,11 @@ draft: RuleDraft, } | { "type": "rule_remove",
 /**
  * The rule's id.
  */
-rule: RuleId, } | { "type": "rule_test" } & TestRule | { "type": "rule_simulate" } & SimulateRule | { "type": "token_create" } & CreateToken | { "type": "token_list" } | { "type": "token_revoke",
+rule: RuleId, } | { "type": "rule_test" } & TestRule | { "type": "rule_simulate" } & SimulateRule | { "type": "audit_list" } & AuditQuery | { "type": "audit_show",
+/**
+ * The record's position.
+ */
+position: Position, } | { "type": "token_create" } & CreateToken | { "type": "token_list" } | { "type": "token_revoke",
 /**
  * The token's public name.
  */
@@ -2507,6 +2647,12 @@ text: string,
 status: string, };
 
 /**
+ * The position of a durable entry in the order in which all logs were written. Positions only grow, and none is used
+ * twice.
+ */
+export type Position = number;
+
+/**
  * A client that reads a session.
  */
 export type Presence = {
@@ -2664,7 +2810,19 @@ judgement: Judgement, } | { "reply": "simulation",
 /**
  * The result.
  */
-simulation: Simulation, } | { "reply": "attached",
+simulation: Simulation, } | { "reply": "audit",
+/**
+ * The records. A page may hold fewer records than asked for, or none, and still have a `next`.
+ */
+records: Array<AuditRecord>,
+/**
+ * Where the next page begins; absent after the last record.
+ */
+next?: Position, } | { "reply": "audit_record",
+/**
+ * The record, its entry and its seal.
+ */
+details: AuditDetails, } | { "reply": "attached",
 /**
  * The session.
  */
@@ -2903,6 +3061,14 @@ export type RuleDescription = {
  * Why the rule decides nothing now; absent if it is in force.
  */
 idle?: string,
+/**
+ * How many requests the rule has decided, alone or together with other rules.
+ */
+uses: number,
+/**
+ * When the rule last decided a request; absent if it never did.
+ */
+used_at?: Millis,
 /**
  * Its id.
  */
@@ -3221,7 +3387,19 @@ judgement: Judgement, } | { "reply": "simulation",
 /**
  * The result.
  */
-simulation: Simulation, } | { "reply": "attached",
+simulation: Simulation, } | { "reply": "audit",
+/**
+ * The records. A page may hold fewer records than asked for, or none, and still have a `next`.
+ */
+records: Array<AuditRecord>,
+/**
+ * Where the next page begins; absent after the last record.
+ */
+next?: Position, } | { "reply": "audit_record",
+/**
+ * The record, its entry and its seal.
+ */
+details: AuditDetails, } | { "reply": "attached",
 /**
  * The session.
  */

@@ -64,7 +64,7 @@ test("rules are listed by scope: every session, projects, single sessions", () =
   const all: RuleDescription[] = [
     rule({ rule: "s1", scope: { kind: "session", session: "b" } }), rule({ rule: "p", scope: PROJECT }),
     rule({ rule: "2", text: "Write" }), rule({ rule: "1", text: "Bash" }), rule({ rule: "s1", scope: { kind: "session", session: "a" } }),
-  ];
+  ].map((each) => ({ ...each, uses: 0 }));
   expect(grouped(all).map(({ key, rules }) => [key, rules.map((each) => each.rule)])).toEqual([
     ["", ["1", "2"]], ["project:/home/ada/chart", ["p"]], ["session:a", ["s1"]], ["session:b", ["s1"]],
   ]);

@@ -38,6 +38,12 @@ pub trait Store: fmt::Debug + Send + Sync {
     /// one.
     fn since(&self, after: Position, page: Page) -> Boxed<'_, Result<Vec<Placed>, StoreError>>;
 
+    /// Durable entries of all logs before a position, newest first; otherwise like [`Store::since`].
+    fn before(&self, before: Position, page: Page) -> Boxed<'_, Result<Vec<Placed>, StoreError>>;
+
+    /// The position of an entry, and its seal; `None` if there is no such entry.
+    fn place(&self, log: LogId, seq: Seq) -> Boxed<'_, Result<Option<Place>, StoreError>>;
+
     /// The number after which exactly the last `count` durable entries up to `upto` follow.
     fn tail(&self, log: LogId, upto: Seq, count: u32) -> Boxed<'_, Result<Seq, StoreError>>;
 
@@ -78,6 +84,30 @@ pub struct Placed {
     pub log: LogId,
     /// The entry.
     pub entry: Stored,
+}
+
+/// Where an entry is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The entry's position.
+    pub position: Position,
+    /// The entry's place in the chain of seals; `None` if the store does not seal the entries of this log.
+    pub link: Option<ChainLink>,
+}
+
+/// The place of an entry in the chain of seals.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
+#[cfg_attr(feature = "schema", ts(optional_fields))]
+pub struct ChainLink {
+    /// The entry's seal, in hexadecimal; absent if the seal is missing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seal: Option<String>,
+    /// The seal of the entry before it, in hexadecimal: zeros before the first entry.
+    pub before: String,
+    /// The seal is the hash of the seal before it, the entry's number and the entry. This says nothing about other
+    /// entries.
+    pub matches: bool,
 }
 
 /// How much to read at once.

@@ -6,6 +6,7 @@
 mod account;
 mod agents;
 mod asked;
+mod audit;
 mod create;
 mod daemon;
 mod failing;
@@ -17,6 +18,7 @@ mod past;
 mod reader;
 mod retention;
 mod rules;
+mod uses;
 
 use std::{
     collections::HashMap,
@@ -92,6 +94,7 @@ struct Shared {
     past_turns: tokio::sync::Semaphore,
     logins: account::Logins,
     lending: lent::Lending,
+    uses: uses::Uses,
 }
 
 impl Registry {
@@ -118,6 +121,7 @@ impl Registry {
             past_turns: tokio::sync::Semaphore::new(past::PAST_AT_ONCE),
             logins: account::Logins::default(),
             lending: lent::Lending::default(),
+            uses: uses::Uses::default(),
         });
         let registry = Self { shared };
         registry.forget_unfinished_imports().await?;
@@ -312,6 +316,7 @@ impl Registry {
 
     async fn erase(&self, session: SessionId, who: Option<&Principal>) -> Result<(), Refusal> {
         let handle = self.wake(session).await?;
+        self.count_before_deletion(session).await;
         let (reply, done) = oneshot::channel();
         handle.mailbox.send(Mail::Delete { reply }).await.map_err(|_| gone())?;
         done.await.map_err(|_| gone())?;

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use super::{Registry, broken, gone};
+use super::{Registry, broken, gone, uses::Counted};
 use crate::{
     Action, CommandId, DaemonEvent, Event, LogId, Millis, Principal, Refusal, RefusalCode, RequestId, Role,
     Seq, SessionId,
@@ -42,6 +42,14 @@ pub struct RuleDescription {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", ts(optional))]
     pub idle: Option<String>,
+    /// How many requests the rule has decided, alone or together with other rules.
+    #[serde(default)]
+    #[cfg_attr(feature = "schema", ts(type = "number"))]
+    pub uses: u64,
+    /// When the rule last decided a request; absent if it never did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", ts(optional))]
+    pub used_at: Option<Millis>,
 }
 
 /// A question to policy: what would be decided about this call?
@@ -141,7 +149,11 @@ impl Registry {
             rules.extend(self.lent_to(session).rules.iter().cloned());
         }
         let now = self.shared.clock.now();
-        let described = move || rules.into_iter().map(|rule| describe(rule, now)).collect();
+        let counted = self.rule_uses().await?;
+        let described = move || {
+            let described = rules.into_iter().map(|rule| describe(rule, now, &counted));
+            described.collect()
+        };
         tokio::task::spawn_blocking(described).await.map_err(|_| gone())
     }
 
@@ -450,7 +462,7 @@ pub fn project_id(folder: &Path) -> String {
 }
 
 /// Whether a rule is in force now, by its time and by the folder at its path.
-fn describe(rule: Rule, now: Millis) -> RuleDescription {
+fn describe(rule: Rule, now: Millis, counted: &Counted) -> RuleDescription {
     let idle = match &rule.scope {
         _ if rule.is_expired(now) => Some("expired".to_owned()),
         RuleScope::Project { folder, identity, .. } => match resolve::identity(folder) {
@@ -460,5 +472,6 @@ fn describe(rule: Rule, now: Millis) -> RuleDescription {
         },
         RuleScope::User | RuleScope::Session { .. } => None,
     };
-    RuleDescription { rule, idle }
+    let (uses, used_at) = counted.of(&rule);
+    RuleDescription { rule, idle, uses, used_at }
 }

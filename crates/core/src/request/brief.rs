@@ -34,7 +34,7 @@ impl Request {
 }
 
 /// Keeps the beginning of every text and list, so that the value keeps its shape.
-fn shorten(value: &mut Value) {
+pub(crate) fn shorten(value: &mut Value) {
     match value {
         Value::String(text) => {
             if let Some((end, _)) = text.char_indices().nth(CHARACTERS) {

@@ -23,7 +23,7 @@ use tokio::{
 
 pub(crate) use self::{
     judging::Ground,
-    origin::{DELETED, ORIGINS, Origin},
+    origin::{DELETED, ORIGINS, Origin, copied_upto},
 };
 use super::{
     chunks::Chunks,

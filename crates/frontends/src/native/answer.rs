@@ -3,6 +3,7 @@
 use bytes::Bytes;
 use portolan_core::{
     CommandId, DaemonEvent, Millis, Principal, Refusal, RefusalCode, Role, SessionId, Stored,
+    audit::{self, AuditPage},
     log::delivery::Mode,
     ports::{PastPlace, Secret, SessionQuery},
     registry::{DaemonReader, PastListing, PastMove, Registry, SessionReader, TakeUp, Trial},
@@ -18,6 +19,9 @@ use portolan_host::door::Device;
 
 /// How many sessions a list has by default, and at most.
 const LIST: (u32, u32) = (100, 1000);
+
+/// How many records a page of the audit has by default, and at most.
+const AUDIT: (u32, u32) = (100, audit::PAGE);
 
 /// How many entries a page of history has by default, and at most.
 const PAGE: (u32, u32) = (256, 1000);
@@ -156,6 +160,14 @@ pub(crate) async fn answer(native: &Native, who: &Principal, frame: ClientFrame)
         }
         Call::RuleSimulate(SimulateRule { rule, since }) => {
             ReplyBody::Simulation { simulation: registry.simulate(who, rule, since).await? }
+        }
+        Call::AuditList(mut query) => {
+            query.limit = Some(limited(query.limit, AUDIT)?);
+            let AuditPage { records, next } = registry.audit(who, &query).await?;
+            ReplyBody::Audit { records, next }
+        }
+        Call::AuditShow { position } => {
+            ReplyBody::AuditRecord { details: Box::new(registry.audit_record(who, position).await?) }
         }
         Call::TokenCreate(CreateToken { name, role, sessions, expires_in_seconds }) => {
             who.may_daemon(Role::Owner)?;

@@ -9,7 +9,7 @@ use axum::{
 };
 use http::{HeaderMap, StatusCode, header};
 use portolan_core::{
-    CommandId, Principal, Refusal, RefusalCode, Role, Seq, SessionId, TokenId,
+    CommandId, Position, Principal, Refusal, RefusalCode, Role, Seq, SessionId, TokenId,
     policy::{RuleDraft, RuleId},
     ports::{LogIn, SessionQuery, StoreHealth},
 };
@@ -345,6 +345,22 @@ pub(super) async fn simulate_rule(
     JsonBody(asked): JsonBody<SimulateRule>,
 ) -> Answered {
     ask(&native, &who, Call::RuleSimulate(asked)).await
+}
+
+pub(super) async fn audit(State(native): State<Native>, Guest(who): Guest, uri: http::Uri) -> Answered {
+    ask(&native, &who, Call::AuditList(query_of(&uri)?)).await
+}
+
+pub(super) async fn audit_record(
+    State(native): State<Native>,
+    Guest(who): Guest,
+    Path(position): Path<String>,
+) -> Answered {
+    let position = position
+        .parse()
+        .map(Position)
+        .map_err(|_| Refusal::new(RefusalCode::Invalid, "the position in the path must be a number"))?;
+    ask(&native, &who, Call::AuditShow { position }).await
 }
 
 pub(super) async fn tokens(State(native): State<Native>, Guest(who): Guest) -> Answered {

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand, ValueHint};
+use clap::{Args, Subcommand, ValueEnum, ValueHint};
 
 /// Arguments of `pair`.
 #[derive(Debug, Args)]
@@ -55,17 +55,51 @@ pub(crate) enum Token {
     },
 }
 
-/// The audit log: who connected and what they did.
+/// The audit: who did what, when, and which rule decided.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Audit {
-    /// Show the daemon's log: who connected, what was opened, created and revoked; newest last
+    /// Show who did what, when, and which rule decided; newest last
     ///
-    /// Reads the database directly, as `verify` does, and needs no daemon. `list` shows the entries; `verify`
-    /// checks that nobody changed them.
+    /// The records come from the daemon's log and from the logs of the sessions: commands, requests and their answers,
+    /// decisions of rules, changes of rules, modes, deadlines, tokens, devices and sessions. Reads the database of this
+    /// machine directly and needs no daemon; with --url it asks that daemon. `verify` checks that nobody changed the
+    /// daemon's log.
     List {
-        /// Show at most this many entries, the newest ones
-        #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..))]
+        #[command(flatten)]
+        wanted: Wanted,
+        /// Show at most this many records, the newest ones
+        #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=10_000))]
         limit: u32,
+        /// Show the newest record first
+        #[arg(long)]
+        newest_first: bool,
+        /// Show the oldest records, oldest first
+        #[arg(long, conflicts_with = "newest_first")]
+        oldest: bool,
+        /// Continue at this record: show records before it, or after it with --oldest
+        #[arg(long, value_name = "RECORD")]
+        from: Option<u64>,
+    },
+    /// Show one record, its whole entry, and whether the entry matches its seal
+    Show {
+        /// Which record, by the number in the first column of `list`
+        record: u64,
+    },
+    /// Write the records to stdout or to a file, oldest first
+    ///
+    /// A file gets the mode 0600 and appears only when it is complete.
+    Export {
+        #[command(flatten)]
+        wanted: Wanted,
+        /// Format of the output
+        #[arg(long, short, value_enum, default_value_t = AuditFormat::Jsonl)]
+        format: AuditFormat,
+        /// Write to this file, which must not exist yet
+        #[arg(long, short, value_name = "FILE", value_hint = ValueHint::FilePath)]
+        output: Option<PathBuf>,
+        /// Replace a file that exists
+        #[arg(long, requires = "output")]
+        force: bool,
     },
     /// Check that nobody changed the daemon's log
     ///
@@ -78,6 +112,33 @@ pub(crate) enum Audit {
         #[arg(long, value_name = "HEAD")]
         head: Option<String>,
     },
+}
+
+/// Which records of the audit.
+#[derive(Debug, Args)]
+pub(crate) struct Wanted {
+    /// Only records that are at most this old, such as 12h or 30d; default: all
+    #[arg(long, value_name = "TIME")]
+    pub(crate) since: Option<String>,
+    /// Only records of this actor: part of a name, a token's id, a frontend, an address, or agent, portolan, deadline,
+    /// rule
+    #[arg(long, value_name = "WHO")]
+    pub(crate) who: Option<String>,
+    /// Only records about this session
+    #[arg(long, value_name = "ID")]
+    pub(crate) session: Option<String>,
+    /// Only records that name this rule, by its id
+    #[arg(long, value_name = "ID")]
+    pub(crate) rule: Option<String>,
+}
+
+/// The format of an export of the audit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum AuditFormat {
+    /// One record per line, as JSON
+    Jsonl,
+    /// A table with a header line
+    Csv,
 }
 
 /// Devices that connect to the handheld's listener.

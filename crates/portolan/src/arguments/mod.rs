@@ -16,7 +16,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueHint};
 
-pub(crate) use access::{Audit, Devices, Handheld, Pair, Token};
+pub(crate) use access::{Audit, AuditFormat, Devices, Handheld, Pair, Token, Wanted};
 pub(crate) use account::AccountVerb;
 #[cfg(feature = "conformance")]
 pub(crate) use conformance::{Doctor, Scripted};
@@ -360,7 +360,7 @@ pub(crate) enum Verb {
         #[command(subcommand)]
         verb: Token,
     },
-    /// The audit log: who connected and what they did
+    /// The audit: who did what, when, and which rule decided
     Audit {
         #[command(subcommand)]
         verb: Audit,

@@ -1,29 +1,37 @@
-//! audit list, verify: shows the daemon's log, and checks that nobody changed it. Reads the database directly, so it
-//! needs no daemon and trusts none.
+//! audit list, show, export, verify: who did what, and whether somebody changed the daemon's log. On this machine the
+//! verbs read the database directly, so they need no daemon and trust none.
+
+mod records;
 
 use std::path::PathBuf;
 
-use portolan_core::{Actor, Millis};
+use portolan_core::Position;
 use portolan_store::{Broken, Head, Verified, chain};
-use serde_json::{Value, json};
+use serde_json::json;
 
-use super::Context;
+use super::{Context, export::Existing};
 use crate::{
     arguments::Audit,
     failure::{Exit, Failure, Outcome},
-    home::rfc3339,
     output::{self, Format},
     target::{Start, Target},
-    terminal::clean,
 };
 
 /// What the seals cannot show alone.
 const LIMITS: &str = "The seals alone do not show whether the end was cut off, or whether someone with write \
                       access to the database rewrote the whole log. Keep the head on another machine: --head finds both.";
 
-pub(super) fn run(context: &Context, verb: Audit) -> Outcome {
+pub(super) async fn run(context: &Context, verb: Audit) -> Outcome {
     match verb {
-        Audit::List { limit } => list(context, limit),
+        Audit::List { wanted, limit, newest_first, oldest, from } => {
+            let order = records::Shown::when(newest_first, oldest);
+            records::list(context, wanted, limit, order, from.map(Position)).await
+        }
+        Audit::Show { record } => records::show(context, Position(record)).await,
+        Audit::Export { wanted, format, output, force } => {
+            let existing = if force { Existing::Replace } else { Existing::Keep };
+            records::export(context, wanted, format, output, existing).await
+        }
         Audit::Verify { head } => verify(context, head),
     }
 }
@@ -39,44 +47,6 @@ fn database(context: &Context) -> Outcome<PathBuf> {
         return Err(Failure::not_found(format!("there is no database at `{}`", path.display())));
     }
     Ok(path)
-}
-
-fn list(context: &Context, limit: u32) -> Outcome {
-    let frames = chain::newest_frames(&database(context)?, limit);
-    let frames = frames.map_err(|error| Failure::new(error.to_string()))?;
-    if context.format() == Format::Json {
-        return frames.iter().try_for_each(|frame| output::json_text(frame));
-    }
-    let rows: Vec<Vec<String>> = frames.iter().map(|frame| row(frame)).collect();
-    output::raw(output::table(&rows).as_bytes())
-}
-
-/// Number, time, event, actor, and the other fields as JSON.
-fn row(frame: &str) -> Vec<String> {
-    let Ok(mut entry) = serde_json::from_str::<Value>(frame) else {
-        return vec!["?".into(), String::new(), "cannot be read".into()];
-    };
-    let mut event = entry["event"].take();
-    let text = |value: &Value| clean::line(value.as_str().unwrap_or_default());
-    let kind = text(&event["type"]);
-    if let Some(fields) = event.as_object_mut() {
-        fields.remove("type");
-    }
-    // The summary of a session is long, and `ls` and `show` show it.
-    if let Some(session) = event.get("summary").map(|summary| summary["session"].clone()) {
-        event = json!({"session": session});
-    }
-    let by = match serde_json::from_value::<Actor>(entry["by"].take()) {
-        Ok(by) => clean::line(&by.to_string()),
-        Err(_) => "-".into(),
-    };
-    let at = entry["at"].as_i64().map(|at| rfc3339(Millis(at))).unwrap_or_default();
-    let rest = if event.as_object().is_some_and(|fields| !fields.is_empty()) {
-        clean::line(&event.to_string())
-    } else {
-        String::new()
-    };
-    vec![entry["seq"].to_string(), at, kind, by, rest]
 }
 
 fn verify(context: &Context, head: Option<String>) -> Outcome {

@@ -73,7 +73,7 @@ pub(super) enum Existing {
     Replace,
 }
 
-fn already_there(file: &Path) -> Failure {
+pub(super) fn already_there(file: &Path) -> Failure {
     Failure::usage(format!(
         "`{}` exists; name another file, or replace the file with --force",
         file.display()
@@ -81,13 +81,13 @@ fn already_there(file: &Path) -> Failure {
 }
 
 /// The output of the export: a file that appears only when it is complete, or stdout.
-enum Sink {
+pub(super) enum Sink {
     Stdout,
     File(tempfile::NamedTempFile, PathBuf, Existing),
 }
 
 impl Sink {
-    fn open(file: Option<&Path>, existing: Existing) -> Outcome<Self> {
+    pub(super) fn open(file: Option<&Path>, existing: Existing) -> Outcome<Self> {
         let Some(path) = file else { return Ok(Self::Stdout) };
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let beside = tempfile::NamedTempFile::new_in(folder)
@@ -98,14 +98,14 @@ impl Sink {
         Ok(Self::File(beside, path.to_path_buf(), existing))
     }
 
-    fn json(&mut self, text: &str) -> Outcome {
+    pub(super) fn json(&mut self, text: &str) -> Outcome {
         match self {
             Self::Stdout => output::json_text(text),
             Self::File(..) => self.write(&[text, "\n"].concat()),
         }
     }
 
-    fn write(&mut self, text: &str) -> Outcome {
+    pub(super) fn write(&mut self, text: &str) -> Outcome {
         match self {
             // A file keeps the text unchanged; a terminal would act on escape sequences.
             Self::Stdout if output::is_terminal() => output::raw(clean::text(text).as_bytes()),
@@ -116,7 +116,7 @@ impl Sink {
         }
     }
 
-    fn finish(self) -> Outcome {
+    pub(super) fn finish(self) -> Outcome {
         match self {
             Self::Stdout => Ok(()),
             Self::File(file, path, existing) => {

@@ -152,7 +152,7 @@ pub(crate) async fn run(arguments: Arguments) -> Outcome {
             export::export(&context, &id, format, output, existing).await
         }
         Verb::Logs { id, follow, lines } => logs::logs(&context, id, logs::Follow::when(follow), lines).await,
-        Verb::Audit { verb } => audit::run(&context, verb),
+        Verb::Audit { verb } => audit::run(&context, verb).await,
         Verb::Rules { verb } => rules::run(&context, verb).await,
         Verb::Explain { id, request } => rules::explain(&context, &id, request).await,
         Verb::Simulate(asked) => rules::simulate(&context, asked).await,

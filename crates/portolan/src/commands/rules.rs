@@ -106,9 +106,12 @@ async fn list(context: &Context, session: Option<String>) -> Outcome {
 }
 
 fn table(rules: &[RuleDescription]) -> String {
-    let mut rows =
-        vec![["RULE", "", "COVERS", "SCOPE", "STATE", "MADE BY", "COMMENT"].map(str::to_owned).to_vec()];
-    for RuleDescription { rule, idle } in rules {
+    let mut rows = vec![
+        ["RULE", "", "COVERS", "SCOPE", "STATE", "USED", "LAST USED", "MADE BY", "COMMENT"]
+            .map(str::to_owned)
+            .to_vec(),
+    ];
+    for RuleDescription { rule, idle, uses, used_at } in rules {
         let effect =
             if rule.overridable { format!("{}, overridable", rule.effect) } else { rule.effect.to_string() };
         let until =
@@ -119,6 +122,8 @@ fn table(rules: &[RuleDescription]) -> String {
             clean::line(&rule.text),
             clean::line(&rule.scope.to_string()),
             idle.clone().unwrap_or(until),
+            uses.to_string(),
+            used_at.map_or_else(|| "never".into(), rfc3339),
             clean::line(&rule.made_by.to_string()),
             rule.comment.as_deref().map(clean::line).unwrap_or_default(),
         ]);

@@ -119,6 +119,23 @@ pub(super) async fn positions_are_in_the_order_of_the_commits_over_all_logs(stor
     let since = store.since(Position(3), Page { entries: 1, bytes: u32::MAX }).await.unwrap();
     assert_eq!(since, [Placed { position: Position(4), log: log(1), entry: entry(log(1), 3, "3") }]);
     assert_eq!(store.since(Position(7), Page::BATCH).await.unwrap(), []);
+    let before = async |position, entries| {
+        let page = store.before(Position(position), Page { entries, bytes: u32::MAX }).await.unwrap();
+        page.into_iter().map(|placed| (placed.position.0, placed.log, placed.entry.seq.0)).collect::<Vec<_>>()
+    };
+    let newest_first: Vec<_> = expected.into_iter().rev().collect();
+    assert_eq!(before(u64::MAX, 99).await, newest_first);
+    assert_eq!(before(5, 2).await, newest_first[3..5]);
+    assert_eq!(before(1, 99).await, []);
+    assert_eq!(before(0, 99).await, []);
+    for (position, log, seq) in expected {
+        let place = store.place(log, Seq(seq)).await.unwrap().unwrap();
+        assert_eq!(
+            (place.position, place.link.is_some_and(|link| !link.matches)),
+            (Position(position), false)
+        );
+    }
+    assert_eq!(store.place(log(2), Seq(8)).await.unwrap(), None);
     assert_eq!(store.since(Position(u64::MAX), Page::BATCH).await.unwrap(), []);
 }
 

@@ -19,7 +19,9 @@ use bytes::Bytes;
 use portolan_core::{
     LogId, Position, Seq, SessionId, Stored,
     command::CommandKey,
-    ports::{Boxed, CommandRow, LogHead, Page, Placed, SessionQuery, Store, StoreError, StoreHealth, Write},
+    ports::{
+        Boxed, CommandRow, LogHead, Page, Place, Placed, SessionQuery, Store, StoreError, StoreHealth, Write,
+    },
     session::state::Summary,
 };
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot, watch};
@@ -216,23 +218,25 @@ impl Store for MemoryStore {
     fn since(&self, after: Position, page: Page) -> Boxed<'_, Result<Vec<Placed>, StoreError>> {
         self.look(|data| {
             let after = usize::try_from(after.0).unwrap_or(usize::MAX);
-            let mut bytes = 0;
-            (1..)
-                .zip(&data.positions)
-                .skip(after)
-                .filter_map(|(position, (log, seq))| {
-                    let (frame, _) = data.logs.get(log)?.entries.get(seq)?;
-                    let entry = Stored { seq: *seq, frame: frame.clone() };
-                    Some(Placed { position: Position(position), log: *log, entry })
-                })
-                .take(page.entries.max(1) as usize)
-                .enumerate()
-                .take_while(|(index, placed)| {
-                    bytes += placed.entry.frame.len();
-                    *index == 0 || bytes <= page.bytes as usize
-                })
-                .map(|(_, placed)| placed)
-                .collect()
+            let later = (1..).zip(&data.positions).skip(after);
+            a_page(later.filter_map(|place| placed(data, place)), page)
+        })
+    }
+
+    fn before(&self, before: Position, page: Page) -> Boxed<'_, Result<Vec<Placed>, StoreError>> {
+        self.look(|data| {
+            let before = usize::try_from(before.0).unwrap_or(usize::MAX).saturating_sub(1);
+            let earlier = &data.positions[..before.min(data.positions.len())];
+            let newest_first = (1..).zip(earlier).collect::<Vec<_>>().into_iter().rev();
+            a_page(newest_first.filter_map(|place| placed(data, place)), page)
+        })
+    }
+
+    fn place(&self, log: LogId, seq: Seq) -> Boxed<'_, Result<Option<Place>, StoreError>> {
+        self.look(|data| {
+            data.logs.get(&log)?.entries.get(&seq)?;
+            let (position, _) = (1..).zip(&data.positions).find(|(_, place)| **place == (log, seq))?;
+            Some(Place { position: Position(position), link: None })
         })
     }
 
@@ -309,4 +313,22 @@ impl Store for MemoryStore {
             wait.await.map_err(|_| StoreError::Closed)
         })
     }
+}
+
+/// The entry at a position, if it still exists.
+fn placed(data: &Data, (position, (log, seq)): (u64, &(LogId, Seq))) -> Option<Placed> {
+    let (frame, _) = data.logs.get(log)?.entries.get(seq)?;
+    let entry = Stored { seq: *seq, frame: frame.clone() };
+    Some(Placed { position: Position(position), log: *log, entry })
+}
+
+/// The first of these entries, as many as the page allows.
+fn a_page(entries: impl Iterator<Item = Placed>, page: Page) -> Vec<Placed> {
+    let mut bytes = 0;
+    let fits = |(index, placed): &(usize, Placed)| {
+        bytes += placed.entry.frame.len();
+        *index == 0 || bytes <= page.bytes as usize
+    };
+    let some = entries.take(page.entries.max(1) as usize).enumerate();
+    some.take_while(fits).map(|(_, placed)| placed).collect()
 }

@@ -4,6 +4,7 @@
 //! another program locks the database, the store waits.
 
 mod apply;
+mod archive;
 pub mod chain;
 mod faults;
 mod reader;
@@ -13,6 +14,8 @@ mod sweep;
 mod tests;
 mod tidy;
 mod writer;
+
+pub use archive::Archive;
 
 use std::{
     fmt, fs, io,
@@ -29,7 +32,9 @@ use bytes::Bytes;
 use portolan_core::{
     LogId, Position, Seq, SessionId, Stored,
     command::CommandKey,
-    ports::{Boxed, CommandRow, LogHead, Page, Placed, SessionQuery, Store, StoreError, StoreHealth, Write},
+    ports::{
+        Boxed, CommandRow, LogHead, Page, Place, Placed, SessionQuery, Store, StoreError, StoreHealth, Write,
+    },
     session::state::Summary,
 };
 use rusqlite::{Connection, MAIN_DB, OpenFlags};
@@ -269,6 +274,14 @@ impl Store for SqliteStore {
 
     fn since(&self, after: Position, page: Page) -> Boxed<'_, Result<Vec<Placed>, StoreError>> {
         Box::pin(self.readers.run(move |connection| reader::since(connection, after, page)))
+    }
+
+    fn before(&self, before: Position, page: Page) -> Boxed<'_, Result<Vec<Placed>, StoreError>> {
+        Box::pin(self.readers.run(move |connection| reader::before(connection, before, page)))
+    }
+
+    fn place(&self, log: LogId, seq: Seq) -> Boxed<'_, Result<Option<Place>, StoreError>> {
+        Box::pin(self.readers.run(move |connection| reader::place(connection, log, seq)))
     }
 
     fn tail(&self, log: LogId, upto: Seq, count: u32) -> Boxed<'_, Result<Seq, StoreError>> {

@@ -13,7 +13,7 @@ use bytes::Bytes;
 use portolan_core::{
     LogId, Position, Seq, SessionId, Stored,
     command::CommandKey,
-    ports::{CommandRow, LogHead, OpenItem, Page, Placed, SessionQuery, StoreError},
+    ports::{CommandRow, LogHead, OpenItem, Page, Place, Placed, SessionQuery, StoreError},
     session::state::Summary,
 };
 use rusqlite::{Connection, OpenFlags, OptionalExtension as _, Row, params};
@@ -22,6 +22,7 @@ use tracing::warn;
 
 use super::{
     apply::{entry_id, find_log, number},
+    chain,
     faults::failed,
 };
 use crate::rules::HIGHEST;
@@ -44,6 +45,13 @@ pub(super) const SINCE: &str = "
     FROM entries INDEXED BY entries_by_position JOIN logs ON logs.key = entries.id >> 40
     WHERE entries.position > ?1 AND logs.name IS NOT NULL AND entries.id & 0xffffffffff > logs.trimmed
     ORDER BY entries.position";
+
+/// The same, newest first.
+pub(super) const BEFORE: &str = "
+    SELECT entries.position, logs.name, entries.id, entries.frame
+    FROM entries INDEXED BY entries_by_position JOIN logs ON logs.key = entries.id >> 40
+    WHERE entries.position < ?1 AND logs.name IS NOT NULL AND entries.id & 0xffffffffff > logs.trimmed
+    ORDER BY entries.position DESC";
 
 /// The entry this many before the newest of a range.
 pub(super) const TAIL: &str =
@@ -157,8 +165,22 @@ pub(super) fn entries(
 
 /// A page of entries of all logs.
 pub(super) fn since(connection: &Connection, after: Position, page: Page) -> rusqlite::Result<Vec<Placed>> {
-    let mut statement = connection.prepare_cached(SINCE)?;
-    let mut rows = statement.query([i64::try_from(after.0).unwrap_or(i64::MAX)])?;
+    by_position(connection, SINCE, after, page)
+}
+
+/// The same before a position, newest first.
+pub(super) fn before(connection: &Connection, before: Position, page: Page) -> rusqlite::Result<Vec<Placed>> {
+    by_position(connection, BEFORE, before, page)
+}
+
+fn by_position(
+    connection: &Connection,
+    sql: &str,
+    from: Position,
+    page: Page,
+) -> rusqlite::Result<Vec<Placed>> {
+    let mut statement = connection.prepare_cached(sql)?;
+    let mut rows = statement.query([i64::try_from(from.0).unwrap_or(i64::MAX)])?;
     let (mut found, mut bytes) = (Vec::new(), 0);
     while let Some(row) = rows.next()? {
         // We never wrote an unreadable name.
@@ -175,6 +197,25 @@ pub(super) fn since(connection: &Connection, after: Position, page: Page) -> rus
         }
     }
     Ok(found)
+}
+
+/// The position of an entry, and its seal.
+pub(super) fn place(connection: &Connection, log: LogId, seq: Seq) -> rusqlite::Result<Option<Place>> {
+    let Some(head) = find_log(connection, log)?.filter(|head| seq > head.trimmed && seq <= HIGHEST) else {
+        return Ok(None);
+    };
+    let found = connection
+        .prepare_cached("SELECT position, frame FROM entries WHERE id = ?1")?
+        .query_row([entry_id(head.key, seq)], |row| {
+            Ok((row.get::<_, i64>(0)? as u64, row.get_ref(1)?.as_bytes()?.to_vec()))
+        })
+        .optional()?;
+    let Some((position, frame)) = found else { return Ok(None) };
+    let link = match log {
+        chain::SEALED => Some(chain::link(connection, head.key, seq, &frame)?),
+        LogId::Session(_) => None,
+    };
+    Ok(Some(Place { position: Position(position), link }))
 }
 
 /// The entry before the last `count` up to a number.

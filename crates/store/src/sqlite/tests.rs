@@ -517,6 +517,13 @@ async fn seeking_reads_by_key_however_long_the_log_is() {
         assert_eq!(plan(sql), by_range, "{sql}");
     }
     assert_eq!(
+        plan(super::reader::BEFORE),
+        [
+            "SEARCH entries USING INDEX entries_by_position (position<?)",
+            "SEARCH logs USING INTEGER PRIMARY KEY (rowid=?)"
+        ]
+    );
+    assert_eq!(
         plan(super::reader::SINCE),
         [
             "SEARCH entries USING INDEX entries_by_position (position>?)",

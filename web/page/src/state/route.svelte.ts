@@ -8,6 +8,7 @@ export type Place =
   | { at: "agents" }
   | { at: "devices" }
   | { at: "rules"; rule?: string; session?: string }
+  | { at: "audit"; filter?: string }
   | { at: "session"; session: string };
 
 const PLAIN = ["inbox", "new", "past", "agents", "devices"] as const;
@@ -16,6 +17,7 @@ function parse(hash: string): Place {
   const [, name, id, more] = hash.replace(/^#/, "").split("/");
   if (name === "s" && id) return { at: "session", session: id };
   if (name === "rules") return { at: "rules", ...(id ? { rule: id } : {}), ...(more ? { session: more } : {}) };
+  if (name === "audit") return { at: "audit", ...(id ? { filter: id } : {}) };
   const plain = PLAIN.find((each) => each === name);
   return plain ? { at: plain } : { at: "home" };
 }

@@ -3,7 +3,10 @@
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
-use crate::{SessionId, SessionSpec, ports::Op};
+use crate::{
+    Seq, SessionId, SessionSpec,
+    ports::{Op, Store, StoreError},
+};
 
 /// The collection of [`Origin`]s in the store.
 pub(crate) const ORIGINS: &str = "births";
@@ -32,4 +35,11 @@ impl Origin {
         let value = Bytes::from(serde_json::to_vec(self).unwrap_or_default());
         Op::Put { collection: ORIGINS, key: session.to_string(), value }
     }
+}
+
+/// The last entry that a fork took over from its source; zero if the session is no fork.
+pub(crate) async fn copied_upto(store: &dyn Store, session: SessionId) -> Result<Seq, StoreError> {
+    let record = store.record(ORIGINS, session.to_string()).await?;
+    let origin: Option<Origin> = record.and_then(|record| serde_json::from_slice(&record).ok());
+    Ok(origin.and_then(|origin| origin.spec.fork?.at).unwrap_or_default())
 }

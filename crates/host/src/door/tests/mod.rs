@@ -28,8 +28,8 @@ use portolan_core::{
     DaemonEvent, LogId, Millis, Position, Seq, SessionId, Stored,
     command::CommandKey,
     ports::{
-        Boxed, Clock, CommandRow, LogHead, Op, Page, Placed, SessionQuery, Store, StoreError, StoreHealth,
-        Write,
+        Boxed, Clock, CommandRow, LogHead, Op, Page, Place, Placed, SessionQuery, Store, StoreError,
+        StoreHealth, Write,
     },
     session::state::Summary,
 };
@@ -85,6 +85,12 @@ impl Store for Records {
         unimplemented!()
     }
     fn since(&self, _: Position, _: Page) -> Boxed<'_, Result<Vec<Placed>, StoreError>> {
+        unimplemented!()
+    }
+    fn before(&self, _: Position, _: Page) -> Boxed<'_, Result<Vec<Placed>, StoreError>> {
+        unimplemented!()
+    }
+    fn place(&self, _: LogId, _: Seq) -> Boxed<'_, Result<Option<Place>, StoreError>> {
         unimplemented!()
     }
     fn tail(&self, _: LogId, _: Seq, _: u32) -> Boxed<'_, Result<Seq, StoreError>> {

@@ -10,12 +10,12 @@ mod verify;
 #[cfg(test)]
 mod tests;
 
-use portolan_core::{LogId, Seq};
+use portolan_core::{LogId, Seq, ports::ChainLink};
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 pub use self::{
     head::{Head, NotAHead, Seal},
-    verify::{Broken, Verified, newest_frames, verify},
+    verify::{Broken, Verified, verify},
 };
 use super::apply::{entry_id, find_log, number};
 use crate::rules::HIGHEST;
@@ -33,6 +33,18 @@ fn newest(connection: &Connection, key: i64, upto: Seq) -> rusqlite::Result<Seal
         .optional()?;
     // An invalid seal breaks the chain where it is read, not the writing.
     Ok(newest.and_then(|bytes| Seal::read(&bytes)).unwrap_or(Seal::NONE))
+}
+
+/// The place of an entry in the chain.
+pub(super) fn link(connection: &Connection, key: i64, seq: Seq, frame: &[u8]) -> rusqlite::Result<ChainLink> {
+    let before = newest(connection, key, seq.previous())?;
+    let seal: Option<Vec<u8>> = connection
+        .prepare_cached("SELECT hash FROM seals WHERE entry = ?1")?
+        .query_row([entry_id(key, seq)], |row| row.get(0))
+        .optional()?;
+    let seal = seal.and_then(|bytes| Seal::read(&bytes));
+    let matches = seal == Some(before.next(seq, frame));
+    Ok(ChainLink { seal: seal.map(|seal| seal.to_string()), before: before.to_string(), matches })
 }
 
 /// Seals a new entry after the seal before it, if that is known. Returns the new seal.

@@ -211,3 +211,29 @@ fn a_text_that_is_not_a_head_is_refused() {
     }
     assert_eq!(format!(" 7:{hex}\n").parse::<Head>().unwrap().to_string(), format!("7:{hex}"));
 }
+
+#[tokio::test]
+async fn the_place_of_an_entry_says_whether_the_entry_matches_its_seal() {
+    let home = five().await;
+    let link = async |seq| {
+        let archive = crate::Archive::open(&home.path()).await.unwrap();
+        archive.place(LogId::Daemon, Seq(seq)).await.unwrap().unwrap().link.unwrap()
+    };
+    let (second, fifth) = (link(2).await, link(5).await);
+    assert!(second.matches && fifth.matches);
+    assert_eq!(Some(fifth.before), second.seal, "the chain goes on");
+    assert_eq!(link(1).await.before, "0".repeat(64));
+    tamper(&home, "UPDATE entries SET frame = replace(frame, 'x', 'y') WHERE id & 0xff = 5");
+    tamper(&home, "DELETE FROM seals WHERE entry & 0xff = 9");
+    assert!(!link(5).await.matches && link(6).await.matches);
+    assert_eq!((link(9).await.seal, link(9).await.matches), (None, false));
+}
+
+#[tokio::test]
+async fn an_archive_only_reads() {
+    let home = five().await;
+    let archive = crate::Archive::open(&home.path()).await.unwrap();
+    let write = Write { log: LogId::Daemon, ops: vec![append(LogId::Daemon, 10, "x")], done: None };
+    assert!(archive.write(write).await.is_err());
+    assert_eq!(look(&home).entries, 5);
+}

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use portolan_core::{Seq, ports::StoreError};
-use rusqlite::{Connection, OpenFlags, params};
+use rusqlite::{Connection, OpenFlags};
 use serde::{Deserialize, Serialize};
 
 use super::{Head, SEALED, Seal, newest};
@@ -65,24 +65,6 @@ pub enum Broken {
 /// earlier. Only reads; a daemon may be writing at the same time.
 pub fn verify(path: &Path, noted: Option<Head>) -> Result<Verified, StoreError> {
     read(path, |connection| follow(connection, noted))
-}
-
-/// The newest frames of the daemon's log in the database at `path`, at most `limit`, oldest first, as they are stored:
-/// [`verify`] shows whether they are as they were written. Only reads; a daemon may be writing at the same time.
-pub fn newest_frames(path: &Path, limit: u32) -> Result<Vec<String>, StoreError> {
-    read(path, |connection| {
-        let Some(log) = find_log(connection, SEALED)? else { return Ok(Vec::new()) };
-        let mut statement = connection
-            .prepare("SELECT frame FROM entries WHERE id > ?1 AND id <= ?2 ORDER BY id DESC LIMIT ?3")?;
-        let range = params![entry_id(log.key, log.trimmed), entry_id(log.key, HIGHEST), limit];
-        let frames = statement.query_map(range, |row| {
-            let bytes = row.get_ref(0)?.as_bytes_or_null().map_err(rusqlite::Error::from)?;
-            Ok(String::from_utf8_lossy(bytes.unwrap_or_default()).into_owned())
-        })?;
-        let mut frames = frames.collect::<rusqlite::Result<Vec<_>>>()?;
-        frames.reverse();
-        Ok(frames)
-    })
 }
 
 /// Reads the database at `path` without changing it.
