@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, path::PathBuf};
 use portolan_core::{
     Action, CommandId, Millis, Role, Seq, SessionId, SessionSpec, TokenId,
     log::delivery::Start,
-    policy::{Mode, RuleDraft, RuleId},
+    policy::{BudgetDraft, BudgetId, Mode, RuleDraft, RuleId},
     ports::{LogIn, Secret},
 };
 use serde::{Deserialize, Serialize};
@@ -250,6 +250,29 @@ pub enum Call {
     RuleTest(TestRule),
     /// Find the recorded requests that a rule would have decided; nothing changes. Reply: `simulation`.
     RuleSimulate(SimulateRule),
+    /// List the budgets for projects, agents and every session, or those that count one session. Reply: `budgets`.
+    BudgetList {
+        /// Only the budgets that count this session, with its own.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[cfg_attr(feature = "schema", ts(optional))]
+        session: Option<SessionId>,
+    },
+    /// Set the limits of the budget with this scope and period, and make the budget if there is none; owners only. What
+    /// was used so far still counts. Reply: `budget`.
+    BudgetSet {
+        /// The budget.
+        budget: Box<BudgetDraft>,
+    },
+    /// Let a budget count from zero again; owners only. Reply: `budget`.
+    BudgetReset {
+        /// The budget's id.
+        budget: BudgetId,
+    },
+    /// Remove a budget; owners only. Reply: `budget`, with the removed budget.
+    BudgetRemove {
+        /// The budget's id.
+        budget: BudgetId,
+    },
     /// Create a token; owners only. Reply: `token`.
     TokenCreate(CreateToken),
     /// List the tokens; owners only. Reply: `tokens`.
@@ -277,7 +300,7 @@ pub enum Call {
 
 impl Call {
     /// Every call's name on the wire, in the order of the enum.
-    pub const NAMES: [&'static str; 35] = [
+    pub const NAMES: [&'static str; 39] = [
         "list",
         "resolve",
         "create",
@@ -305,6 +328,10 @@ impl Call {
         "rule_remove",
         "rule_test",
         "rule_simulate",
+        "budget_list",
+        "budget_set",
+        "budget_reset",
+        "budget_remove",
         "token_create",
         "token_list",
         "token_revoke",
@@ -359,6 +386,10 @@ impl Call {
             | Self::RuleRemove { .. }
             | Self::RuleTest(_)
             | Self::RuleSimulate(_)
+            | Self::BudgetList { .. }
+            | Self::BudgetSet { .. }
+            | Self::BudgetReset { .. }
+            | Self::BudgetRemove { .. }
             | Self::TokenCreate(_)
             | Self::TokenList
             | Self::TokenRevoke { .. }

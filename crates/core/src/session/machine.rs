@@ -5,6 +5,7 @@
 //! the entry that must be visible first.
 
 mod admission;
+mod budgets;
 mod commands;
 pub(crate) mod instructions;
 mod life;
@@ -123,6 +124,8 @@ pub struct Machine {
     /// The daemon's rules, and what is known of the disk, for the next request.
     rules: Arc<RuleSet>,
     facts: Facts,
+    /// The budgets that count this session besides its own.
+    shared: budgets::Shared,
     memory: Kept,
     /// Instructions for the agent, each with the entry that must be visible first.
     outbox: VecDeque<(Seq, Instruction)>,
@@ -146,6 +149,7 @@ impl Machine {
             policy,
             rules: Arc::default(),
             facts: Facts::default(),
+            shared: budgets::Shared::default(),
             memory: Kept::default(),
             outbox: VecDeque::new(),
             told: BTreeMap::new(),
@@ -199,6 +203,8 @@ impl Machine {
         self.memory.running == Running::No
             && self.outbox.is_empty()
             && matches!(state.summary.status, Status::Terminated | Status::Error | Status::Starting)
+            // A prompt that waits for a budget goes on when the budget has room again.
+            && (state.summary.queued == 0 || state.summary.over_budget.is_none())
     }
 }
 
