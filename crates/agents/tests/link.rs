@@ -187,7 +187,7 @@ impl Translator for Watcher {
         notice(out, line);
     }
     fn instruct(&mut self, instruction: Instruction, out: &mut Output) {
-        out.write_for(instruction.instruction_id, &json!("instructed"));
+        out.write_for(instruction.id, &json!("instructed"));
     }
     fn link_lost(&mut self, out: &mut Output) {
         notice(out, "the translator knows of the loss");

@@ -257,14 +257,20 @@ impl Capabilities {
     }
 
     /// Refuses an unknown mode, as far as the modes are known. The refusal lists the known modes.
+    ///
+    /// A mode in which Portolan answers needs only the agent's asking mode. Claude Code's ACP adapter, for example, does
+    /// not list `bypassPermissions` for the user root.
     pub(crate) fn has_mode(&self, mode: &str) -> Result<(), Refusal> {
-        match &self.supported_permission_modes {
-            Some(known) if !known.iter().any(|known| known == mode) => {
-                let message = format!("unknown mode `{}`; this agent has {}", shown(mode), known.join(", "));
-                Err(Refusal::new(RefusalCode::Invalid, message))
-            }
-            _ => Ok(()),
+        let Some(known) = &self.supported_permission_modes else { return Ok(()) };
+        let lists = |mode: &str| known.iter().any(|known| known == mode);
+        let is_answered = |mode: &String| !lists(mode) && lists(&self.working_mode(mode));
+        if lists(mode) || is_answered(&mode.to_owned()) {
+            return Ok(());
         }
+        let answered = self.mode_means.keys().filter(|mode| is_answered(mode));
+        let all: Vec<_> = known.iter().chain(answered).map(String::as_str).collect();
+        let message = format!("unknown mode `{}`; this agent has {}", shown(mode), all.join(", "));
+        Err(Refusal::new(RefusalCode::Invalid, message))
     }
 
     /// The mode in which the agent asks everything, if one is marked so.

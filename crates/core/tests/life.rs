@@ -187,7 +187,7 @@ async fn an_agent_that_is_busy_or_would_lose_something_keeps_running() {
     reader.until(|event| matches!(event, Event::AgentReady { .. })).await;
     let servers = Action::McpSet { servers: indexmap::IndexMap::new(), keep: false };
     submit(&world, session, "servers", servers).await;
-    let instruction_id = agent.told().await.instruction_id;
+    let instruction_id = agent.told().await.id;
     agent.say(Report::Consumed { instruction_id, result: None }).await;
     kept.push(("no later start would have its servers", session, agent));
     let made = world.registry.create(&owner(), CommandId::random(), spec()).await.expect("a session");

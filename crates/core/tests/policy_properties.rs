@@ -276,7 +276,7 @@ fn risk_is_given_with_reasons_and_reasons_only_raise_it() {
         ("npm publish", "publishes something"),
         ("cat ~/.ssh/id_rsa", "belongs to credentials"),
         ("cat ../x", "leaves the session's folder"),
-        ("python -c 1", "cannot be seen"),
+        ("python -c 1", "cannot see"),
         ("echo 'x", "cannot be read"),
     ] {
         let (level, reasons) = risk("Bash", json!({ "command": command }));

@@ -56,7 +56,7 @@ impl Running {
     /// The agent answers every prompt with a text, a question and another text.
     fn take(&mut self, instruction: Instruction) -> Vec<Report> {
         self.taken.push(instruction.clone());
-        let instruction_id = instruction.instruction_id;
+        let instruction_id = instruction.id;
         let delta = |text: &str| Event::Delta { item: "text".into(), text: text.into() };
         match instruction.order {
             Order::Prompt { .. } => {
@@ -221,7 +221,7 @@ impl Agent for Survivor {
             let link = self.connect(&running, left.recorded);
             let agent = running.lock().expect("one test");
             let taken: BTreeSet<InstructionId> =
-                agent.taken.iter().map(|instruction| instruction.instruction_id).collect();
+                agent.taken.iter().map(|instruction| instruction.id).collect();
             let taken =
                 left.unsettled.into_iter().filter(|instruction_id| taken.contains(instruction_id)).collect();
             Some(Rejoined { link, taken })

@@ -639,7 +639,7 @@ fn a_request_shows_its_deadline_is_extended_and_denied_at_last() {
 
     home.run(["deadline", &session, "1s", "--request", &id]).ok();
     wait_for("the denial", || {
-        (state(&home, &session)["closed_requests"][0]["outcome"]["outcome"] == "expired").then_some(())
+        (state(&home, &session)["closed_requests"][0]["outcome"]["how"] == "expired").then_some(())
     });
     home.run(["deadline", &session, "none"]).ok();
     assert_eq!(state(&home, &session)["spec"]["deadline_seconds"], 0);

@@ -43,6 +43,8 @@ pub struct Known {
     pub extra_folders: bool,
     /// The agent lets Portolan read and write files for it, if Portolan offers that.
     pub uses_files: bool,
+    /// The agent names a command only in the title of its call, which is then the whole command.
+    pub command_in_title: bool,
     /// Which past conversations the agent lists, if it lists any.
     pub lists: Lists,
     /// The agent names a conversation by the minute in which it began, and overwrites a conversation that is resumed in
@@ -94,6 +96,7 @@ pub const UNKNOWN: Known = Known {
     forks: false,
     extra_folders: false,
     uses_files: true,
+    command_in_title: false,
     lists: Lists::Everywhere,
     loses_young: false,
     own_methods: &[],
@@ -186,6 +189,7 @@ pub const KNOWN: &[Known] = &[
         // The agent cannot tell a missing file from any other error of a client, and then creates no file: Portolan's
         // error reaches it as an object without a message (0.61.0).
         uses_files: false,
+        command_in_title: true,
         // Otherwise the agent starts itself again as a child, which outlives a killed parent.
         env: &[("GEMINI_CLI_NO_RELAUNCH", "true")],
         loses_young: true,

@@ -249,9 +249,10 @@ impl Translate {
         let call = self.call_asked_about(&tool, told, out);
         let changes = call.changes();
         let is_changed = |path: &String| changes.iter().any(|change| change.path == *path);
+        let named = self.setup.known.command_in_title.then(|| call.command_in_title()).flatten();
         let ask = Ask::Permission {
             tool_name: call.name(),
-            input: call.whole_input(),
+            input: named.unwrap_or_else(|| call.whole_input()),
             // Uncut: some agents show the command nowhere else.
             description: call.title.clone(),
             reason: call.words(),

@@ -139,6 +139,15 @@ impl Call {
         whole_input(self.input(), &self.content)
     }
 
+    /// The command, for an agent that names it only in the title. The agent says in its words where the command runs:
+    /// in another folder, the files of the command would be others, so that no rule can judge it.
+    pub(super) fn command_in_title(&self) -> Option<Value> {
+        let is_bare = self.kind() == ToolKind::Execute && self.input() == json!({});
+        let is_here = self.words()?.starts_with("[current working directory ");
+        let command = self.title.as_ref().filter(|_| is_bare && is_here)?;
+        Some(json!({ "command": command }))
+    }
+
     /// More about the call: often the purpose of a command.
     pub(super) fn words(&self) -> Option<String> {
         let pieces = self.content.iter().filter(|piece| piece["type"] == "content");

@@ -212,7 +212,7 @@ impl Translator for Translate {
         }
     }
 
-    fn instruct(&mut self, Instruction { instruction_id, order }: Instruction, out: &mut Output) {
+    fn instruct(&mut self, Instruction { id: instruction_id, order }: Instruction, out: &mut Output) {
         match order {
             Order::Prompt { content } => self.prompt(instruction_id, &content, out),
             Order::Answer { key, ask: _, answer } => self.answer(instruction_id, &key, answer, out),

@@ -366,7 +366,7 @@ impl Translate {
             // This version never answers this request.
             (Some(instruction_id), What::Environment(_)) => out.consumed(instruction_id, None),
             (Some(instruction_id), _) => {
-                out.rejected(instruction_id, format!("claude did not answer within {patience} s"))
+                out.rejected(instruction_id, format!("claude did not answer within {patience} s"));
             }
             (None, What::FirstMode) => self.mode_differs(&format!("no answer within {patience} s"), out),
             (None, What::Servers) => {

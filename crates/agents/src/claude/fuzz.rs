@@ -310,7 +310,7 @@ impl Talk {
     fn undelivered(&mut self) {
         if let Some(instruction_id) = self.last_written.take() {
             self.translated(|translate, out| {
-                translate.undelivered(instruction_id, "the agent does not read", out)
+                translate.undelivered(instruction_id, "the agent does not read", out);
             });
         }
     }

@@ -162,7 +162,7 @@ impl Translate {
         match order {
             // The CLI puts prompts into the running turn by itself.
             Order::Prompt { content } | Order::Steer { content } => {
-                self.prompt(instruction_id, &content, out)
+                self.prompt(instruction_id, &content, out);
             }
             Order::Answer { key, ask, answer } => self.answer(instruction_id, &key, &ask, answer, out),
             order => self.instruct_control(instruction_id, order, out),
@@ -201,7 +201,7 @@ impl Translator for Translate {
     }
 
     fn instruct(&mut self, instruction: Instruction, out: &mut Output) {
-        self.order(instruction.instruction_id, instruction.order, out);
+        self.order(instruction.id, instruction.order, out);
     }
 
     fn undelivered(&mut self, instruction_id: InstructionId, why: &str, out: &mut Output) {

@@ -70,7 +70,7 @@ fn play(data: &[u8]) -> Vec<Output> {
             }
         };
         if let Some(order) = order {
-            translate.instruct(Instruction { instruction_id, order }, &mut out);
+            translate.instruct(Instruction { id: instruction_id, order }, &mut out);
         }
         for report in &out.reports {
             if let Report::RequestOpened { key, ask, .. } = report {

@@ -206,7 +206,7 @@ impl Translator for Translate {
         }
     }
 
-    fn instruct(&mut self, Instruction { instruction_id, order }: Instruction, out: &mut Output) {
+    fn instruct(&mut self, Instruction { id: instruction_id, order }: Instruction, out: &mut Output) {
         self.end_held_turns(out);
         match order {
             Order::Prompt { content } => self.prompt(instruction_id, &content, out),

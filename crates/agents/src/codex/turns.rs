@@ -314,7 +314,7 @@ impl Translate {
                 self.turns.interrupts.push(instruction_id);
             }
             (Some(_), Some(instruction_id)) if !error.contains("no active turn") => {
-                out.rejected(instruction_id, error)
+                out.rejected(instruction_id, error);
             }
             // There is nothing left to stop.
             (_, Some(instruction_id)) => out.consumed(instruction_id, None),

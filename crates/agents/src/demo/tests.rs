@@ -54,7 +54,7 @@ fn instruction(message: &ToAgent) -> Option<Instruction> {
         ToAgent::StopTask { id, task } => (id, Order::StopTask(task)),
         ToAgent::Native { id, body } => (id, Order::Native(body)),
     };
-    Some(Instruction { instruction_id: InstructionId(id), order })
+    Some(Instruction { id: InstructionId(id), order })
 }
 
 fn translator(transcript: &str) -> Translate {

@@ -132,7 +132,7 @@ impl Translator for Translate {
     }
 
     fn instruct(&mut self, instruction: Instruction, out: &mut Output) {
-        let Instruction { instruction_id, order } = instruction;
+        let Instruction { id: instruction_id, order } = instruction;
         let id = instruction_id.0;
         let mut watched = Watched::Yes;
         let message = match order {

@@ -358,7 +358,7 @@ impl Driver {
             && let Err(refused) =
                 variables.iter().try_for_each(|(name, value)| environment::admit(name, value))
         {
-            self.output.rejected(instruction.instruction_id, refused.to_string());
+            self.output.rejected(instruction.id, refused.to_string());
             self.absorb();
             return;
         }
@@ -419,7 +419,7 @@ impl Driver {
     /// Refuses messages that were never written, so that their state is certain.
     async fn refuse_rest(&mut self, instructions: &mut mpsc::Receiver<Instruction>) {
         instructions.close();
-        while let Ok(Instruction { instruction_id, .. }) = instructions.try_recv() {
+        while let Ok(Instruction { id: instruction_id, .. }) = instructions.try_recv() {
             self.output.rejected(instruction_id, "the agent has ended");
         }
         self.absorb();

@@ -43,7 +43,7 @@ impl Translator for Echo {
         out.event(Event::Notice { level: Level::Info, text: line.to_owned() });
     }
     fn instruct(&mut self, instruction: Instruction, out: &mut Output) {
-        out.write_and_consume(instruction.instruction_id, &json!("instructed"));
+        out.write_and_consume(instruction.id, &json!("instructed"));
     }
     fn link_restored(&mut self, out: &mut Output) {
         out.write(&json!("restored"));
@@ -153,7 +153,7 @@ async fn a_lost_connection_is_reported_and_waiting_messages_go_over_the_next() {
     assert!(matches!(session.report().await, Report::LinkLost { .. }));
     assert_eq!(session.report().await, notice("{\"half\""));
     let order = Order::Interrupt;
-    session.link.instructions.send(Instruction { instruction_id: InstructionId(5), order }).await.unwrap();
+    session.link.instructions.send(Instruction { id: InstructionId(5), order }).await.unwrap();
     let mut agent = session.dial();
     assert_eq!(session.report().await, Report::LinkRestored);
     let mut lines = vec![next(&mut agent).await, next(&mut agent).await];
@@ -305,7 +305,7 @@ async fn messages_that_a_killed_agent_never_read_are_refused_and_read_ones_are_c
             }
         };
         let instruction_id = InstructionId(7);
-        instructions.send(Instruction { instruction_id, order: Order::Interrupt }).await.unwrap();
+        instructions.send(Instruction { id: instruction_id, order: Order::Interrupt }).await.unwrap();
         while reports.recv().await.unwrap() != Report::Delivered(instruction_id) {}
         if reads {
             assert_eq!(reports.recv().await, Some(Report::Consumed { instruction_id, result: None }));

@@ -101,7 +101,7 @@ impl Session {
     pub(crate) async fn order(&mut self, order: Order) -> InstructionId {
         self.instruction_ids += 1;
         let instruction_id = InstructionId(self.instruction_ids);
-        self.link.instructions.send(Instruction { instruction_id, order }).await.unwrap();
+        self.link.instructions.send(Instruction { id: instruction_id, order }).await.unwrap();
         instruction_id
     }
 
@@ -217,8 +217,8 @@ impl Translator for Plain {
     fn instruct(&mut self, instruction: Instruction, out: &mut Output) {
         match instruction.order {
             Order::Native(body) => {
-                out.write_for(instruction.instruction_id, &body);
-                out.consumed(instruction.instruction_id, None);
+                out.write_for(instruction.id, &body);
+                out.consumed(instruction.id, None);
             }
             _ => panic!("a fault in a translator, on purpose"),
         }

@@ -114,7 +114,7 @@ impl InstructionId {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Instruction {
     /// The name under which the instruction is settled.
-    pub instruction_id: InstructionId,
+    pub id: InstructionId,
     /// The order.
     pub order: Order,
 }

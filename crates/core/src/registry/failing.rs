@@ -38,9 +38,9 @@ impl Registry {
             reason = self.store_fails() => (reason, late_is_fine),
         };
         let (pulled, done) = if action == Action::Interrupt {
-            (handle.stop_handle.interrupt(), "the agent was asked to interrupt its turn")
+            (handle.agent.interrupt(), "the agent was asked to interrupt its turn")
         } else {
-            (handle.stop_handle.stop(), "the agent was asked to stop")
+            (handle.agent.stop(), "the agent was asked to stop")
         };
         let refusal = unrecorded(pulled, done, &reason);
         if waits && let Action::Archive { .. } = action {
@@ -92,14 +92,14 @@ impl Registry {
         let handle = self.wake(session).await?;
         if self.store_takes_writes().is_err() {
             let done = "the session's agent was asked to stop, but the session was not deleted";
-            return Err(unrecorded(handle.stop_handle.stop(), done, &self.store_fails().await));
+            return Err(unrecorded(handle.agent.stop(), done, &self.store_fails().await));
         }
         tokio::select! {
             biased;
             erased = self.erase(session, Some(who)) => erased,
             reason = self.store_stays_failing() => {
                 let done = "the session's agent was asked to stop; the session is deleted when the store can write again";
-                Err(unrecorded(handle.stop_handle.stop(), done, &reason))
+                Err(unrecorded(handle.agent.stop(), done, &reason))
             }
         }
     }

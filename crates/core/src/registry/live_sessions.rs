@@ -287,6 +287,6 @@ impl Registry {
             span,
         ));
         let (presence, _) = tokio::sync::watch::channel(Arc::default());
-        Arc::new(Handle { id, log, mailbox, presence, held, stop_handle, asked })
+        Arc::new(Handle { id, log, mailbox, presence, held, agent: stop_handle, asked })
     }
 }

@@ -59,9 +59,7 @@ impl StopHandle {
         let instructions = self.hold().as_ref().and_then(|hold| hold.instructions.upgrade());
         let Some(instructions) = instructions else { return Reached::NotRunning };
         // The agent's reply to this instruction settles no command.
-        match instructions
-            .try_send(Instruction { instruction_id: InstructionId::UNRECORDED, order: Order::Interrupt })
-        {
+        match instructions.try_send(Instruction { id: InstructionId::UNRECORDED, order: Order::Interrupt }) {
             Ok(()) => Reached::Told,
             Err(mpsc::error::TrySendError::Full(_)) => Reached::Busy,
             Err(mpsc::error::TrySendError::Closed(_)) => Reached::NotRunning,

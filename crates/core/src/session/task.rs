@@ -104,7 +104,8 @@ pub(crate) struct Handle {
     pub(crate) presence: watch::Sender<Arc<Vec<Presence>>>,
     /// Prompts that are held back from the agent, and by how many holders.
     pub(crate) held: watch::Sender<HashMap<CommandKey, u32>>,
-    pub(crate) stop_handle: StopHandle,
+    /// Stops and interrupts the agent while nothing can be recorded.
+    pub(crate) agent: StopHandle,
     pub(crate) asked: Asked,
 }
 

@@ -83,10 +83,10 @@ impl Translator for Translate {
     fn instruct(&mut self, instruction: Instruction, out: &mut Output) {
         match instruction.order {
             Order::Prompt { content } => {
-                self.asked.push_back(instruction.instruction_id);
-                out.write_for(instruction.instruction_id, &plain_text(&content));
+                self.asked.push_back(instruction.id);
+                out.write_for(instruction.id, &plain_text(&content));
             }
-            _ => out.rejected(instruction.instruction_id, "an echo accepts only prompts"),
+            _ => out.rejected(instruction.id, "an echo accepts only prompts"),
         }
     }
 

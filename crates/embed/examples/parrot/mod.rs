@@ -85,7 +85,7 @@ impl Life {
         let info = AgentInfo { model: Some("feathers".into()), ..AgentInfo::default() };
         self.tell(Report::Event { event: Event::AgentInfo { info: Box::new(info) }, raw: None }).await?;
         self.tell(Report::Ready).await?;
-        while let Some(Instruction { instruction_id, order }) = wanted.recv().await {
+        while let Some(Instruction { id: instruction_id, order }) = wanted.recv().await {
             self.tell(Report::Delivered(instruction_id)).await?;
             self.tell(Report::Consumed { instruction_id, result: None }).await?;
             match order {

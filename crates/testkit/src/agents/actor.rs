@@ -67,7 +67,7 @@ impl Strings {
         if let Some(queued) = self.queued.pop_front() {
             return Some(queued);
         }
-        while let Some(Instruction { instruction_id, order }) = self.next().await {
+        while let Some(Instruction { id: instruction_id, order }) = self.next().await {
             match order {
                 Order::Prompt { content } => return Some((instruction_id, content)),
                 other => self.set_aside(instruction_id, &other).await,
@@ -107,7 +107,7 @@ impl Strings {
     }
 
     async fn answered(&mut self) -> Result<Answer, Cut> {
-        while let Some(Instruction { instruction_id, order }) = self.next().await {
+        while let Some(Instruction { id: instruction_id, order }) = self.next().await {
             match order {
                 Order::Prompt { content } => self.queued.push_back((instruction_id, content)),
                 Order::Answer { answer, .. } => {

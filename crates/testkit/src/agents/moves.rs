@@ -94,9 +94,9 @@ impl Strings {
     pub async fn take_prompt(&mut self) -> InstructionId {
         let instruction = self.told().await;
         assert!(matches!(instruction.order, Order::Prompt { .. }), "{instruction:?}");
-        self.say(Report::Delivered(instruction.instruction_id)).await;
-        self.begin_turn(instruction.instruction_id).await;
-        instruction.instruction_id
+        self.say(Report::Delivered(instruction.id)).await;
+        self.begin_turn(instruction.id).await;
+        instruction.id
     }
 
     /// Ends the turn with this result.

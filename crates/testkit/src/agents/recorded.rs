@@ -264,7 +264,7 @@ async fn perform(steps: Vec<Step>, strings: &mut Strings) -> Exit {
             Step::Interrupt(number) => (number, "an interrupt"),
         };
         mark(waits_for, strings).await;
-        let Some(Instruction { instruction_id, order }) = strings.next().await else { break };
+        let Some(Instruction { id: instruction_id, order }) = strings.next().await else { break };
         if matches!(order, Order::Answer { .. }) {
             // The translator settles answers by writing them; its golden does not repeat that.
             strings.say(Report::Consumed { instruction_id, result: None }).await;

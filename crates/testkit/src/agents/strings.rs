@@ -102,7 +102,7 @@ impl Strings {
     /// The next instruction, reported as delivered; `None` when the session is gone.
     pub async fn next(&mut self) -> Option<Instruction> {
         let instruction = self.read().await?;
-        self.say(Report::Delivered(instruction.instruction_id)).await;
+        self.say(Report::Delivered(instruction.id)).await;
         Some(instruction)
     }
 

@@ -173,6 +173,15 @@ export function fold(state: State, { seq, at, by, event }: EntryFrame): State {
       const budgets = event.standing.level === "fine" ? others : [...others, event.standing];
       return budgets.length === 0 ? rest : { ...rest, budgets };
     }
+    case "deadline_changed": {
+      if (event.request === undefined) return { ...state, spec: { ...state.spec, deadline_seconds: event.seconds ?? 0 } };
+      const requests = state.requests.map((open) => {
+        if (open.request !== event.request) return open;
+        const { deadline: _before, ...rest } = open;
+        return event.deadline === undefined ? rest : { ...rest, deadline: event.deadline };
+      });
+      return { ...state, requests };
+    }
     case "mcp_servers":
       return { ...state, mcp_servers: event.servers };
     default:

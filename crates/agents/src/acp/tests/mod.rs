@@ -41,7 +41,7 @@ fn said(translate: &mut Translate, message: &Value) -> Output {
 
 fn told(translate: &mut Translate, instruction_id: u64, order: Order) -> Output {
     output_of(|out| {
-        translate.instruct(Instruction { instruction_id: InstructionId(instruction_id), order }, out)
+        translate.instruct(Instruction { id: InstructionId(instruction_id), order }, out);
     })
 }
 

@@ -138,7 +138,7 @@ impl Host {
     }
 
     async fn order(&mut self, order: Order) {
-        let instruction = portolan_core::ports::Instruction { instruction_id: InstructionId(1), order };
+        let instruction = portolan_core::ports::Instruction { id: InstructionId(1), order };
         let out = output_of(|out| self.translate.instruct(instruction, out));
         self.take(out).await;
     }

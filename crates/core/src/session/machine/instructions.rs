@@ -115,7 +115,7 @@ impl Machine {
     ) {
         let stored = What::Order(without_prompt(&order).into_owned());
         self.keep(book, instruction_id, stored, setting);
-        self.outbox.push_back((book.head(), Instruction { instruction_id, order }));
+        self.outbox.push_back((book.head(), Instruction { id: instruction_id, order }));
     }
 
     /// Ends the agent after everything appended so far is committed.
@@ -176,7 +176,7 @@ impl Machine {
                 What::Order(_) if taken.contains(&instruction_id) => {}
                 What::Order(order) => {
                     let order = with_prompt(order, instruction_id, state);
-                    self.outbox.push_back((Seq::ZERO, Instruction { instruction_id, order }));
+                    self.outbox.push_back((Seq::ZERO, Instruction { id: instruction_id, order }));
                 }
             }
         }

@@ -15,7 +15,7 @@ fn the_agent_gets_no_instruction_before_its_commit() {
     assert_eq!(world.machine.next_instruction(receipt.seq), None, "its entries are not visible yet");
     world.commit();
     let expected = Instruction {
-        instruction_id: InstructionId(receipt.seq.0),
+        id: InstructionId(receipt.seq.0),
         order: Order::Prompt { content: vec![Content::text("hello")] },
     };
     assert_eq!(world.told, [(1, expected)]);
@@ -195,11 +195,11 @@ fn a_prompt_during_a_turn_waits_for_its_end() {
     let second = world.send(1, prompt("second")).unwrap();
     assert_eq!(second.stage, Stage::Accepted);
     assert_eq!(world.book.state().summary.queued, 1);
-    let first = world.told[0].1.instruction_id;
+    let first = world.told[0].1.id;
     world.report(Report::Consumed { instruction_id: first, result: None });
     world.report(Report::TurnEnded { result: Box::new(TurnResult::bare(TurnOutcome::Completed)), raw: None });
     world.commit();
-    assert_eq!(world.told.last().unwrap().1.instruction_id, InstructionId(second.seq.0));
+    assert_eq!(world.told.last().unwrap().1.id, InstructionId(second.seq.0));
 }
 
 #[test]
@@ -231,7 +231,7 @@ fn a_queued_prompt_is_moved_into_the_running_turn_once() {
     world.commit();
     let content = vec![Content::text("second")];
     let instruction_id = InstructionId(second.seq.0);
-    let into_the_turn = Instruction { instruction_id, order: Order::Steer { content: content.clone() } };
+    let into_the_turn = Instruction { id: instruction_id, order: Order::Steer { content: content.clone() } };
     assert_eq!(world.told, [(1, into_the_turn)], "the one that was not asked for waits");
     let said =
         |(_, event): &(Seq, Event)| *event == Event::Prompt { command: second.seq, content: content.clone() };
@@ -245,7 +245,7 @@ fn a_queued_prompt_is_moved_into_the_running_turn_once() {
     assert_eq!(world.told.len(), 1);
     world.report(Report::Consumed { instruction_id, result: None });
     world.commit();
-    assert_eq!(world.told.last().unwrap().1.instruction_id, InstructionId(first.seq.0));
+    assert_eq!(world.told.last().unwrap().1.id, InstructionId(first.seq.0));
     assert_eq!(
         stages(&world, second.seq),
         [Stage::Sending, Stage::Delivered, Stage::Consumed { result: None }]
@@ -686,6 +686,6 @@ fn settings_of_a_running_agent_are_set_again_at_its_next_start() {
     let (generation, again) = world.told.last().unwrap();
     assert_eq!((*generation, &again.order), (2, &Order::SetThinking(Some(2000))));
     let answered = world.book.head();
-    world.report(Report::Consumed { instruction_id: again.instruction_id, result: None });
+    world.report(Report::Consumed { instruction_id: again.id, result: None });
     assert_eq!(world.book.head(), answered, "no command waits for this");
 }

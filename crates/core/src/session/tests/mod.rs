@@ -199,7 +199,7 @@ impl World {
         let skipped = Seq(self.book.head().0 + 4096);
         let state = State { items: reopened(&self.chunks, skipped), ..state };
         let taken = self.told.iter().filter(|(generation, _)| *generation == self.started);
-        let taken = taken.map(|(_, instruction)| instruction.instruction_id).collect();
+        let taken = taken.map(|(_, instruction)| instruction.id).collect();
         self.machine = Machine::new(policy());
         self.machine.restore(&state, serde_json::from_slice(&memory).expect("our own"), unsettled, &taken);
         self.book = Book::new(LogId::Session(SESSION), skipped, state);
@@ -329,7 +329,7 @@ impl World {
         let mut count = BTreeMap::new();
         for (_, instruction) in &self.told {
             if matches!(instruction.order, Order::Prompt { .. } | Order::Steer { .. }) {
-                *count.entry(instruction.instruction_id).or_default() += 1;
+                *count.entry(instruction.id).or_default() += 1;
             }
         }
         count

@@ -99,7 +99,7 @@ impl World {
 
     fn instruction_id(&self, which: u8) -> Option<InstructionId> {
         let now: Vec<_> = self.told.iter().filter(|(generation, _)| *generation == self.started).collect();
-        (!now.is_empty()).then(|| now[which as usize % now.len()].1.instruction_id)
+        (!now.is_empty()).then(|| now[which as usize % now.len()].1.id)
     }
 
     fn play(&mut self, step: Step) {

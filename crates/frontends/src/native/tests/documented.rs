@@ -126,7 +126,10 @@ fn every_frontend_that_can_have_a_listener_of_its_own_is_named_on_the_page() {
 fn the_rate_on_the_page_is_the_doors() {
     let limits = portolan_host::door::DoorLimits::default();
     assert_eq!(limits.request_burst, 1000);
-    let row = format!("| {} per second lasting, 1,000 at once; then `busy`", limits.requests_per_second);
+    let row = format!(
+        "| {} per second on average, at most 1,000 in a burst; then `busy`",
+        limits.requests_per_second
+    );
     assert!(PAGE.contains(&row), "{row}");
 }
 
