@@ -7,11 +7,11 @@ use portolan_core::{
     audit::{AuditDetails, AuditPage, AuditQuery},
     command::{Receipt, Stage},
     log::delivery,
-    policy::{Judgement, Rule, RuleDraft, RuleId},
+    policy::{BudgetDraft, BudgetId, Judgement, Rule, RuleDraft, RuleId},
     ports::{LogIn, PastPlace},
     registry::{
-        AccountDescription, AgentDescription, PastDescription, PastMove, RuleDescription, Simulation, TakeUp,
-        TakenUp,
+        AccountDescription, AgentDescription, BudgetDescription, PastDescription, PastMove, RuleDescription,
+        Simulation, TakeUp, TakenUp,
     },
     session::state::{State, Summary},
 };
@@ -196,6 +196,30 @@ impl Client {
     pub async fn audit_record(&mut self, position: Position) -> Result<AuditDetails, Error> {
         let call = Call::AuditShow { position };
         expect_reply!(self.call(call).await?, ReplyBody::AuditRecord { details } => *details)
+    }
+
+    /// The budgets for projects, agents and every session, or those that count one session.
+    pub async fn budgets(&mut self, session: Option<SessionId>) -> Result<Vec<BudgetDescription>, Error> {
+        let call = Call::BudgetList { session };
+        expect_reply!(self.call(call).await?, ReplyBody::Budgets { budgets } => budgets)
+    }
+
+    /// Sets the limits of a budget.
+    pub async fn set_budget(&mut self, budget: BudgetDraft) -> Result<BudgetDescription, Error> {
+        let call = Call::BudgetSet { budget: Box::new(budget) };
+        expect_reply!(self.call(call).await?, ReplyBody::Budget { budget } => *budget)
+    }
+
+    /// Lets a budget count from zero again.
+    pub async fn reset_budget(&mut self, budget: BudgetId) -> Result<BudgetDescription, Error> {
+        let call = Call::BudgetReset { budget };
+        expect_reply!(self.call(call).await?, ReplyBody::Budget { budget } => *budget)
+    }
+
+    /// Removes a budget.
+    pub async fn remove_budget(&mut self, budget: BudgetId) -> Result<BudgetDescription, Error> {
+        let call = Call::BudgetRemove { budget };
+        expect_reply!(self.call(call).await?, ReplyBody::Budget { budget } => *budget)
     }
 
     /// Deletes a session for good.

@@ -169,8 +169,10 @@ impl fmt::Display for Actor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Person { name, via, .. } => write!(f, "{name} ({via})"),
-            // A mode decides where no rule does.
-            Self::Policy { rule } if rule.starts_with("mode ") => f.write_str(rule),
+            // A mode decides where no rule does, and a budget stops what no rule stops.
+            Self::Policy { rule } if rule.starts_with("mode ") || rule.starts_with("budget ") => {
+                f.write_str(rule)
+            }
             Self::Policy { rule } => write!(f, "rule {rule}"),
             Self::Deadline => f.write_str("deadline"),
             Self::Agent => f.write_str("agent"),

@@ -12,7 +12,7 @@ pub use self::name::ActionName;
 use crate::{
     Actor, CommandId, RequestId, Role, Seq, SessionId, TokenId, WayOut,
     event::Content,
-    policy::{RuleDraft, RuleId},
+    policy::{BudgetTerms, RuleDraft, RuleId},
     request::{Answer, Outcome},
 };
 
@@ -164,6 +164,15 @@ pub enum Action {
         #[cfg_attr(feature = "schema", ts(optional))]
         seconds: Option<u32>,
     },
+    /// Set the limits of this session's own budget; what was used so far still counts.
+    SetBudget {
+        /// The limits; absent removes the budget.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[cfg_attr(feature = "schema", ts(optional))]
+        budget: Option<BudgetTerms>,
+    },
+    /// Let this session's own budget count from zero again.
+    ResetBudget,
     /// Send a message of the agent's own protocol.
     Native {
         /// The message.
@@ -173,7 +182,7 @@ pub enum Action {
 
 impl Action {
     /// Every action's name on the wire, in the order of the enum.
-    pub const NAMES: [&'static str; 25] = [
+    pub const NAMES: [&'static str; 27] = [
         "prompt",
         "answer",
         "interrupt",
@@ -199,6 +208,8 @@ impl Action {
         "add_rule",
         "remove_rule",
         "set_deadline",
+        "set_budget",
+        "reset_budget",
     ];
     /// The one action that sends the agent's own protocol.
     pub const NATIVE: &'static str = "native";
@@ -231,6 +242,8 @@ impl Action {
             Self::AddRule { .. } => ActionName::AddRule,
             Self::RemoveRule { .. } => ActionName::RemoveRule,
             Self::SetDeadline { .. } => ActionName::SetDeadline,
+            Self::SetBudget { .. } => ActionName::SetBudget,
+            Self::ResetBudget => ActionName::ResetBudget,
             Self::Native { .. } => ActionName::Native,
         }
     }
@@ -238,8 +251,11 @@ impl Action {
     /// The role that the action needs.
     pub fn needs(&self) -> Role {
         match self {
-            // These actions change what the agent runs or which servers it uses, without any approval.
-            Self::SetEnvironment { .. }
+            // These actions change what the agent runs or which servers it uses, without any approval, or how much it may
+            // use.
+            Self::SetBudget { .. }
+            | Self::ResetBudget
+            | Self::SetEnvironment { .. }
             | Self::McpSet { .. }
             | Self::McpMessage { .. }
             | Self::Native { .. } => Role::Owner,
@@ -270,7 +286,7 @@ impl Action {
 }
 
 /// Commands to the daemon. Creating and deleting sessions have calls of their own.
-pub const DAEMON_ACTIONS: [&str; 11] = [
+pub const DAEMON_ACTIONS: [&str; 14] = [
     "create",
     "take_up",
     "archive_past",
@@ -280,6 +296,9 @@ pub const DAEMON_ACTIONS: [&str; 11] = [
     "rule_add",
     "rule_edit",
     "rule_remove",
+    "budget_set",
+    "budget_reset",
+    "budget_remove",
     "token_create",
     "token_revoke",
 ];

@@ -6,7 +6,7 @@ use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{Capabilities, Refusal, RefusalCode, Seq, SessionId, event::Content};
+use crate::{Capabilities, Refusal, RefusalCode, Seq, SessionId, event::Content, policy::BudgetTerms};
 
 /// Where a fork begins.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -147,6 +147,10 @@ pub struct SessionSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", ts(optional))]
     pub deadline_seconds: Option<u32>,
+    /// The session's own budget. Portolan enforces it for every agent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", ts(optional))]
+    pub budget: Option<BudgetTerms>,
     /// Resume this conversation: the agent's own session id.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", ts(optional))]
@@ -279,6 +283,9 @@ impl SessionSpec {
         }
         if self.max_budget_usd.is_some_and(|usd| !usd.is_finite() || usd <= 0.0) {
             return invalid("max_budget_usd must be above zero".into());
+        }
+        if let Some(Err(why)) = self.budget.map(|budget| budget.limits.check()) {
+            return invalid(why);
         }
         if !self.prompt.is_empty() {
             crate::prompt::check(&self.prompt)?;

@@ -6,7 +6,7 @@ use portolan_core::{
     Action, CommandId, Millis, Position, Role, Seq, SessionId, SessionSpec, TokenId,
     audit::AuditQuery,
     log::delivery::Start,
-    policy::{Mode, RuleDraft, RuleId},
+    policy::{BudgetDraft, BudgetId, Mode, RuleDraft, RuleId},
     ports::{LogIn, Secret},
 };
 use serde::{Deserialize, Serialize};
@@ -258,6 +258,29 @@ pub enum Call {
         /// The record's position.
         position: Position,
     },
+    /// List the budgets for projects, agents and every session, or those that count one session. Reply: `budgets`.
+    BudgetList {
+        /// Only the budgets that count this session, with its own.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[cfg_attr(feature = "schema", ts(optional))]
+        session: Option<SessionId>,
+    },
+    /// Set the limits of the budget with this scope and period, and make the budget if there is none; owners only. What
+    /// was used so far still counts. Reply: `budget`.
+    BudgetSet {
+        /// The budget.
+        budget: Box<BudgetDraft>,
+    },
+    /// Let a budget count from zero again; owners only. Reply: `budget`.
+    BudgetReset {
+        /// The budget's id.
+        budget: BudgetId,
+    },
+    /// Remove a budget; owners only. Reply: `budget`, with the removed budget.
+    BudgetRemove {
+        /// The budget's id.
+        budget: BudgetId,
+    },
     /// Create a token; owners only. Reply: `token`.
     TokenCreate(CreateToken),
     /// List the tokens; owners only. Reply: `tokens`.
@@ -285,7 +308,7 @@ pub enum Call {
 
 impl Call {
     /// Every call's name on the wire, in the order of the enum.
-    pub const NAMES: [&'static str; 37] = [
+    pub const NAMES: [&'static str; 41] = [
         "list",
         "resolve",
         "create",
@@ -315,6 +338,10 @@ impl Call {
         "rule_simulate",
         "audit_list",
         "audit_show",
+        "budget_list",
+        "budget_set",
+        "budget_reset",
+        "budget_remove",
         "token_create",
         "token_list",
         "token_revoke",
@@ -371,6 +398,10 @@ impl Call {
             | Self::RuleSimulate(_)
             | Self::AuditList(_)
             | Self::AuditShow { .. }
+            | Self::BudgetList { .. }
+            | Self::BudgetSet { .. }
+            | Self::BudgetReset { .. }
+            | Self::BudgetRemove { .. }
             | Self::TokenCreate(_)
             | Self::TokenList
             | Self::TokenRevoke { .. }

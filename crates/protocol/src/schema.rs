@@ -80,6 +80,7 @@ pub fn typescript() -> String {
     all.visit::<TestRule>();
     all.visit::<SimulateRule>();
     all.visit::<portolan_core::policy::RuleDraft>();
+    all.visit::<portolan_core::policy::BudgetDraft>();
     let mut text = format!(
         "// The native protocol of Portolan, version {PROTOCOL}. Generated; docs/protocol.md explains it.\n\
          // Readers ignore fields, frame types and enum values they do not know.\n\n\

@@ -10,7 +10,9 @@ use portolan_core::{
     log::delivery::{Closed, Presence},
     policy::{Judgement, Rule},
     ports::Secret,
-    registry::{AccountDescription, AgentDescription, PastDescription, RuleDescription, Simulation},
+    registry::{
+        AccountDescription, AgentDescription, BudgetDescription, PastDescription, RuleDescription, Simulation,
+    },
     session::state::{State, Summary},
 };
 use serde::{Deserialize, Serialize};
@@ -193,6 +195,16 @@ pub struct Limits {
 pub enum ReplyBody {
     /// The call is done.
     Done,
+    /// Budgets.
+    Budgets {
+        /// The budgets, oldest first; the budget of the session itself comes first.
+        budgets: Vec<BudgetDescription>,
+    },
+    /// A budget that was set, reset or removed.
+    Budget {
+        /// The budget.
+        budget: Box<BudgetDescription>,
+    },
     /// Rules.
     Rules {
         /// Each rule, and whether it is in force.

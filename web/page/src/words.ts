@@ -9,8 +9,9 @@ export function stateOf({ status, asleep }: Pick<Summary, "status" | "asleep">):
   return words[status] ?? status;
 }
 
-/** Says how many prompts wait for an agent that does not start by itself. */
-export function parked({ status, queued }: Pick<Summary, "status" | "queued">): string | undefined {
+/** Says how many prompts wait for a budget with room, or for an agent that does not start by itself. */
+export function parked({ status, queued, over_budget }: Pick<Summary, "status" | "queued" | "over_budget">): string | undefined {
+  if (queued && over_budget !== undefined) return `${queued === 1 ? "1 prompt waits" : `${queued} prompts wait`}: ${over_budget}`;
   if (!queued || (status !== "terminated" && status !== "error")) return undefined;
   return queued === 1 ? "1 prompt waits; resume the session to send it" : `${queued} prompts wait; resume the session to send them`;
 }

@@ -26,6 +26,8 @@ const KEPT = {
   mcp_servers: true,
   rules: true,
   session_rules: true,
+  budgets: true,
+  budget: false,
   usage: true,
   context_used: true,
   context_window: true,

@@ -35,6 +35,9 @@ test("a session shows that its agent is asleep, and how many prompts wait for an
   expect([stateOf({ status: "terminated", asleep: false }), stateOf({ status: "terminated", asleep: true })]).toEqual(["ended", "asleep"]);
   expect(parked({ status: "terminated", queued: 1 })).toBe("1 prompt waits; resume the session to send it");
   expect(parked({ status: "error", queued: 2 })).toBe("2 prompts wait; resume the session to send them");
+  const over_budget = "the budget of this session is spent: 5 of 5 turns";
+  expect(parked({ status: "idle", queued: 1, over_budget })).toBe(`1 prompt waits: ${over_budget}`);
+  expect(parked({ status: "idle", queued: 0, over_budget })).toBeUndefined();
   expect([parked({ status: "active", queued: 1 }), parked({ status: "terminated", queued: 0 })]).toEqual([undefined, undefined]);
 });
 

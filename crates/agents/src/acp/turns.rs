@@ -358,7 +358,7 @@ impl Translate {
         let usage = TokenUsage { input: used, ..TokenUsage::default() };
         let context_window = update["size"].as_u64().filter(|size| *size > 0);
         let model = self.settings.model().map(str::to_owned);
-        out.event(Event::Usage { usage, model, parent: None, context_window });
+        out.event(Event::Usage { usage, model, parent: None, context_window, context_only: true });
     }
 }
 

@@ -93,7 +93,7 @@ impl Translate {
         let Some(usage) = wire::tokens(&update["_meta"]["usage"]) else { return };
         self.turns.used(usage);
         let model = self.settings.model().map(str::to_owned);
-        out.event(Event::Usage { usage, model, parent: None, context_window: None });
+        out.event(Event::Usage { usage, model, parent: None, context_window: None, context_only: false });
     }
 
     fn plan_told(&mut self, update: &Value, out: &mut Output) {

@@ -203,7 +203,7 @@ impl Translate {
         };
         let model = stream.model.clone();
         let context_window = model.as_ref().and_then(|model| self.tally.window(model));
-        out.event(Event::Usage { usage: tokens(usage), model, parent, context_window });
+        out.event(Event::Usage { usage: tokens(usage), model, parent, context_window, context_only: false });
     }
 
     /// Blocks that streamed and were never finished: the request was cut off, and is made again or given up.

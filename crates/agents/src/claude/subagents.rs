@@ -372,6 +372,7 @@ impl Translate {
                     model,
                     parent: Some(tool.clone()),
                     context_window,
+                    context_only: false,
                 });
             }
             out.event(ended);

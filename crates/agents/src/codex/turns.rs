@@ -252,7 +252,7 @@ impl Translate {
             share.context_window = context_window;
             share.cost_usd = self.setup.prices.cost(model, share.usage);
         }
-        out.event(Event::Usage { usage, model, parent: whose.parent(), context_window });
+        out.event(Event::Usage { usage, model, parent: whose.parent(), context_window, context_only: false });
     }
 
     pub(super) fn failed(&mut self, told: &Told, out: &mut Output) {

@@ -106,6 +106,8 @@ impl Translate {
                 | Event::Receipt { .. }
                 | Event::RuleAdded { .. }
                 | Event::DeadlineChanged { .. }
+                | Event::BudgetChanged { .. }
+                | Event::BudgetReached { .. }
                 | Event::RuleRemoved { .. }
                 | Event::Unknown { .. } => out.unknown(KIND, "event", line),
                 event => out.event(event),

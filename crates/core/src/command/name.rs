@@ -60,6 +60,10 @@ pub enum ActionName {
     RemoveRule,
     /// [`Action::SetDeadline`].
     SetDeadline,
+    /// [`Action::SetBudget`].
+    SetBudget,
+    /// [`Action::ResetBudget`].
+    ResetBudget,
     /// [`Action::Native`].
     Native,
     /// An action of a newer version.
@@ -96,6 +100,8 @@ impl ActionName {
             Self::AddRule => "add_rule",
             Self::RemoveRule => "remove_rule",
             Self::SetDeadline => "set_deadline",
+            Self::SetBudget => "set_budget",
+            Self::ResetBudget => "reset_budget",
             Self::Native => Action::NATIVE,
             Self::Other(name) => name,
         }

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     Millis, RequestId, SessionId, TokenId,
-    policy::Rule,
+    policy::{Budget, Rule},
     request::{Outcome, Request},
     session::state::Summary,
 };
@@ -148,6 +148,16 @@ pub enum DaemonEvent {
     RuleRemoved {
         /// The rule as it was.
         rule: Box<Rule>,
+    },
+    /// A budget was made, changed or reset.
+    BudgetSaved {
+        /// The budget as it is now.
+        budget: Box<Budget>,
+    },
+    /// A budget was removed.
+    BudgetRemoved {
+        /// The budget as it was.
+        budget: Box<Budget>,
     },
     /// An agent was logged in or out through Portolan, or a login failed.
     AccountChanged {

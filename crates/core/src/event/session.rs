@@ -11,7 +11,7 @@ use crate::{
     Capabilities, Generation, Millis, RequestId, Seq, SessionSpec,
     capabilities::NativeProtocol,
     command::{Action, CommandKey, Stage},
-    policy::{Rule, RuleId},
+    policy::{BudgetTerms, Rule, RuleId, Standing},
     request::{Outcome, Request},
     usage::TokenUsage,
 };
@@ -290,6 +290,9 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[cfg_attr(feature = "schema", ts(optional, type = "number"))]
         context_window: Option<u64>,
+        /// The figure says only how full the context is: nothing was used.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        context_only: bool,
     },
     /// The agent compacted its context.
     Compacted {
@@ -447,6 +450,22 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[cfg_attr(feature = "schema", ts(optional))]
         seconds: Option<u32>,
+    },
+    /// The session's own budget has other limits, or counts from zero again.
+    BudgetChanged {
+        /// The limits; absent if the session has no budget of its own any more.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[cfg_attr(feature = "schema", ts(optional))]
+        budget: Option<BudgetTerms>,
+        /// Everything used so far no longer counts.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        reset: bool,
+    },
+    /// A budget of this session is nearly spent, is spent, or has room again. While a budget is spent, prompts wait. An
+    /// entry with `level` `over` during a turn says why Portolan interrupts that turn.
+    BudgetReached {
+        /// The budget, and how far it is spent.
+        standing: Box<Standing>,
     },
     /// The state of the MCP servers. Secrets are masked.
     McpServers {

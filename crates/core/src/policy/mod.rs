@@ -4,8 +4,10 @@
 //! are [`facts`] that [`resolve`] gathers beforehand; nothing else in here looks at the disk, and nothing reads a clock.
 //!
 //! [`decide`](mod@decide) combines what [`rule`]s cover ([`cover`], [`commands`], [`glob`]), the [`mode`], the protected
-//! [`places`] and the kind of the [`tool`]. Frontends may lend rules and a mode to a session ([`lent`]). [`risk`] is for people. docs/policy.md defines all of it for users.
+//! [`places`] and the kind of the [`tool`]. Frontends may lend rules and a mode to a session ([`lent`]). [`risk`] is for
+//! people. [`budget`] adds up what sessions use. docs/policy.md defines all of it for users.
 
+pub mod budget;
 pub mod check;
 pub mod commands;
 pub mod cover;
@@ -22,6 +24,7 @@ pub mod suggest;
 pub mod tool;
 
 pub use self::{
+    budget::{Budget, BudgetDraft, BudgetId, BudgetScope, BudgetTerms, Limits, Spending, Standing},
     decide::{Decision, Judgement, Reading, RuleRef, RuleSet, Situation, decide},
     facts::Facts,
     lent::Lent,

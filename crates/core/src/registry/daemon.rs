@@ -7,11 +7,12 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use tokio::sync::{mpsc, oneshot, watch};
 
+use super::ledger::Ledger;
 use crate::{
     Actor, DaemonEvent, LogId, Millis, RequestId, Seq, SessionId,
     event::Durability,
     log::{Book, Folded, Log, Writer, delivery::Closed},
-    policy::{Rule, RuleSet},
+    policy::{Budget, Rule, RuleSet},
     ports::{Clock, Op, SessionQuery, Store, StoreError},
     request::{Outcome, Request},
     session::state::{ClosedRequest, State, Summary},
@@ -41,6 +42,10 @@ pub struct DaemonState {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[cfg_attr(feature = "schema", ts(as = "Option<Vec<Rule>>", optional))]
     pub rules: Vec<Rule>,
+    /// The budgets for projects, agents and every session, oldest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[cfg_attr(feature = "schema", ts(as = "Option<Vec<Budget>>", optional))]
+    pub budgets: Vec<Budget>,
 }
 
 /// A request in the inbox.
@@ -102,6 +107,15 @@ impl Folded for DaemonState {
                 }
             }
             DaemonEvent::RuleRemoved { rule } => self.rules.retain(|known| known.rule != rule.rule),
+            DaemonEvent::BudgetSaved { budget } => {
+                match self.budgets.iter_mut().find(|known| known.budget == budget.budget) {
+                    Some(known) => *known = (**budget).clone(),
+                    None => self.budgets.push((**budget).clone()),
+                }
+            }
+            DaemonEvent::BudgetRemoved { budget } => {
+                self.budgets.retain(|known| known.budget != budget.budget);
+            }
             DaemonEvent::Started { .. }
             | DaemonEvent::Stopping
             | DaemonEvent::TokenCreated { .. }
@@ -131,6 +145,7 @@ pub(crate) struct Daemon {
     log: Arc<Log<DaemonState>>,
     notes: mpsc::Sender<Note>,
     rules: watch::Receiver<Arc<RuleSet>>,
+    ledger: Ledger,
 }
 
 #[derive(Debug)]
@@ -146,7 +161,11 @@ impl Daemon {
         let head = store.load(LogId::Daemon).await?.unwrap_or_default();
         let query = SessionQuery { archived: Some(false), live: false, before: None, limit: LISTED as u32 };
         let (sessions, requests) = (store.sessions(query).await?, inbox(&*store).await?);
-        let state = DaemonState { sessions, requests, rules: saved_rules(&*store).await? };
+        let rules = saved(&*store, RULES, |rule: &Rule| (rule.made_at, rule.rule.0.clone())).await?;
+        let budgets =
+            saved(&*store, BUDGETS, |budget: &Budget| (budget.made_at, budget.budget.0.clone())).await?;
+        let ledger = Ledger::open(&*store, &budgets, clock.now()).await?;
+        let state = DaemonState { sessions, requests, rules, budgets };
         let (rules_in_force, rules) = watch::channel(rule_set(&state));
         let mut book = Book::new(LogId::Daemon, head.last.max(head.reserved), state);
         book.append(
@@ -157,13 +176,18 @@ impl Daemon {
         let writer = Writer::new(store, book);
         writer.publish().await?;
         let (log, (notes, inbox)) = (writer.log(), mpsc::channel(NOTES));
-        tokio::spawn(write_notes(writer, clock, inbox, rules_in_force));
-        Ok(Self { log, notes, rules })
+        tokio::spawn(write_notes(writer, clock, inbox, rules_in_force, ledger.clone()));
+        Ok(Self { log, notes, rules, ledger })
     }
 
     /// The rules for projects and for every session, as they are at each moment.
     pub(super) fn rules(&self) -> watch::Receiver<Arc<RuleSet>> {
         self.rules.clone()
+    }
+
+    /// What all sessions have used.
+    pub(crate) fn ledger(&self) -> Ledger {
+        self.ledger.clone()
     }
 
     pub(super) fn log(&self) -> Arc<Log<DaemonState>> {
@@ -238,10 +262,11 @@ async fn write_notes(
     clock: Clock,
     mut inbox: mpsc::Receiver<Note>,
     rules: watch::Sender<Arc<RuleSet>>,
+    ledger: Ledger,
 ) {
     let mut notes = Vec::with_capacity(NOTE_BATCH);
     while inbox.recv_many(&mut notes, NOTE_BATCH).await > 0 {
-        let mut new_rules = false;
+        let (mut new_rules, mut new_budgets) = (false, false);
         {
             let mut book = log.book();
             for note in notes.drain(..) {
@@ -249,6 +274,10 @@ async fn write_notes(
                     Note::Event { by, event, reply } => {
                         new_rules |=
                             matches!(*event, DaemonEvent::RuleSaved { .. } | DaemonEvent::RuleRemoved { .. });
+                        new_budgets |= matches!(
+                            *event,
+                            DaemonEvent::BudgetSaved { .. } | DaemonEvent::BudgetRemoved { .. }
+                        );
                         let seq = write_note(&mut book, clock.now(), by, *event);
                         if let Some(reply) = reply {
                             // The caller may have left; the event is written anyway.
@@ -273,25 +302,36 @@ async fn write_notes(
         if new_rules {
             rules.send_replace(rule_set(&log.state()));
         }
+        if new_budgets {
+            let budgets = log.state().budgets.clone();
+            ledger.know(&budgets);
+        }
     }
 }
 
 /// The store's collection of rules.
 const RULES: &str = "rules";
 
-/// The rules as the last daemon left them, oldest first.
-async fn saved_rules(store: &dyn Store) -> Result<Vec<Rule>, StoreError> {
-    let records = store.records(RULES).await?;
-    let read = |(key, value): &(String, Bytes)| match serde_json::from_slice::<Rule>(value) {
-        Ok(rule) => Some(rule),
+/// The store's collection of budgets.
+const BUDGETS: &str = "budgets";
+
+/// The records of a collection as the last daemon left them, oldest first.
+async fn saved<T: serde::de::DeserializeOwned>(
+    store: &dyn Store,
+    collection: &'static str,
+    age: impl Fn(&T) -> (Millis, String),
+) -> Result<Vec<T>, StoreError> {
+    let records = store.records(collection).await?;
+    let read = |(key, value): &(String, Bytes)| match serde_json::from_slice::<T>(value) {
+        Ok(record) => Some(record),
         Err(error) => {
-            tracing::error!(rule = key, %error, "a saved rule cannot be read and is not in force");
+            tracing::error!(collection, key, %error, "a saved record cannot be read and is not in force");
             None
         }
     };
-    let mut rules: Vec<Rule> = records.iter().filter_map(read).collect();
-    rules.sort_by(|a, b| (a.made_at, &a.rule).cmp(&(b.made_at, &b.rule)));
-    Ok(rules)
+    let mut all: Vec<T> = records.iter().filter_map(read).collect();
+    all.sort_by_cached_key(age);
+    Ok(all)
 }
 
 /// The store's collection of waiting requests: the inbox according to the daemon's log.
@@ -335,6 +375,13 @@ fn write_note(book: &mut Book<DaemonState>, now: Millis, by: Option<Actor>, even
         }
         DaemonEvent::RuleRemoved { rule } => {
             vec![Op::Remove { collection: RULES, key: rule.rule.to_string() }]
+        }
+        DaemonEvent::BudgetSaved { budget } => {
+            let value = Bytes::from(serde_json::to_vec(budget).unwrap_or_default());
+            vec![Op::Put { collection: BUDGETS, key: budget.budget.to_string(), value }]
+        }
+        DaemonEvent::BudgetRemoved { budget } => {
+            vec![Op::Remove { collection: BUDGETS, key: budget.budget.to_string() }]
         }
         DaemonEvent::SessionDeleted { session } => {
             let own = book.state().requests.iter().filter(|waiting| waiting.session == *session);

@@ -7,7 +7,7 @@ use std::{
 
 use tokio::sync::OnceCell;
 
-use super::{Asked, Registry, broken};
+use super::{Asked, Registry, broken, ledger::User};
 use crate::{
     Event, LogId, Refusal, RefusalCode, Seq, SessionId,
     log::{Book, Folded as _, Writer, delivery::Closed},
@@ -266,6 +266,8 @@ impl Registry {
                 own: Arc::clone(&self.shared.policy.own),
                 known: None,
             },
+            ledger: self.shared.daemon.ledger(),
+            user: User { agent: published.agent.clone(), folder: published.cwd.clone() },
             published,
             rejoined,
         };

@@ -7,10 +7,12 @@ mod account;
 mod agents;
 mod asked;
 mod audit;
+mod budgets;
 mod create;
 mod daemon;
 mod failing;
 mod held;
+pub(crate) mod ledger;
 pub(crate) mod lent;
 mod live_sessions;
 mod modes;
@@ -33,6 +35,7 @@ use self::live_sessions::LiveSessions;
 pub use self::{
     account::AccountDescription,
     agents::AgentDescription,
+    budgets::BudgetDescription,
     daemon::{DaemonState, Waiting},
     held::HeldPrompt,
     lent::AcceptsEdits,
@@ -141,6 +144,10 @@ impl Registry {
             before = Some(last.session);
             left_open.extend(page.iter().map(|summary| summary.session));
         }
+        // A prompt that waits for a budget goes on when the budget has room.
+        let waits = |summary: &&Summary| summary.queued > 0 && summary.over_budget.is_some();
+        let sessions = self.shared.daemon.log().state().sessions.clone();
+        left_open.extend(sessions.iter().filter(waits).map(|summary| summary.session));
         for session in left_open {
             if let Err(refusal) = self.wake(session).await {
                 tracing::warn!(%session, %refusal, "a session left open cannot be settled");

@@ -129,9 +129,10 @@ impl DaemonReader {
             | DaemonEvent::RequestOpened { session, .. }
             | DaemonEvent::RequestDeadline { session, .. }
             | DaemonEvent::RequestClosed { session, .. } => self.who.sees(*session),
-            DaemonEvent::RuleSaved { .. } | DaemonEvent::RuleRemoved { .. } => {
-                self.who.may_daemon(Role::Viewer).is_ok()
-            }
+            DaemonEvent::RuleSaved { .. }
+            | DaemonEvent::RuleRemoved { .. }
+            | DaemonEvent::BudgetSaved { .. }
+            | DaemonEvent::BudgetRemoved { .. } => self.who.may_daemon(Role::Viewer).is_ok(),
             DaemonEvent::TokenCreated { .. }
             | DaemonEvent::TokenRevoked { .. }
             | DaemonEvent::TokenRotated { .. }
@@ -149,6 +150,7 @@ impl DaemonReader {
         state.sessions.retain(|summary| self.who.sees(summary.session));
         state.requests.retain(|waiting| self.who.sees(waiting.session));
         state.rules.clear();
+        state.budgets.clear();
         let frame = snapshot_frame(crate::LogId::Daemon, snapshot.seq, &state);
         Snapshot { seq: snapshot.seq, state: Arc::new(state), frame }
     }

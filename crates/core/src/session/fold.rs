@@ -1,13 +1,11 @@
 //! How each entry changes the state of a session. Pure: the same entries give the same state.
 
-use indexmap::IndexMap;
-
 use super::{
-    open::Open,
-    state::{ClosedRequest, OpenCommand, OpenItem, OpenSubagent, OpenTool, OpenTurn, State, Status, Summary},
+    spending::{Used, first_budget},
+    state::{ClosedRequest, OpenCommand, OpenItem, OpenSubagent, OpenTool, OpenTurn, State, Status},
 };
 use crate::{
-    Action, Actor, Capabilities, Event, Generation, Millis, RequestId, Seq, SessionId, SessionSpec,
+    Action, Actor, Event, Millis, RequestId, Seq,
     command::{ActionName, Stage},
     event::{
         AgentInfo, Durability, ExitReason, Setting, TaskStatus, TurnOrigin, TurnOutcome, TurnResult,
@@ -16,7 +14,6 @@ use crate::{
     log::Folded,
     policy::{Effect, Rule},
     request::Outcome,
-    usage::{DEFAULT_CONTEXT_WINDOW, TokenUsage},
 };
 
 /// How many closed requests are kept for late answers.
@@ -40,61 +37,6 @@ impl State {
         let allows = self.session_rules.iter().filter(|rule| rule.effect == Effect::Allow);
         self.rules = allows.map(|rule| rule.text.clone()).collect();
         self.rules.dedup();
-    }
-
-    /// A session that was just requested.
-    pub fn new(session: SessionId, spec: SessionSpec, at: Millis) -> Self {
-        Self {
-            summary: Summary {
-                session,
-                agent: spec.agent.clone(),
-                name: spec.name.clone().unwrap_or_default(),
-                cwd: spec.cwd.clone(),
-                status: Status::Starting,
-                error: None,
-                asleep: false,
-                archived: false,
-                created_at: at,
-                active_at: at,
-                agent_session: None,
-                model: spec.model.clone(),
-                mode: spec.mode.clone(),
-                waiting: 0,
-                queued: 0,
-                turns: 0,
-                cost_usd: None,
-                forked_from: spec.fork.clone(),
-            },
-            spec,
-            capabilities: Capabilities::default(),
-            generation: Generation(0),
-            pid: None,
-            stopped: false,
-            agent: AgentInfo::default(),
-            thinking: None,
-            activity: None,
-            turn: None,
-            items: Vec::new(),
-            tools: Open::default(),
-            subagents: Open::default(),
-            tasks: Vec::new(),
-            requests: Vec::new(),
-            closed_requests: Vec::new(),
-            commands: Vec::new(),
-            plan: Vec::new(),
-            mcp_servers: Vec::new(),
-            rules: Vec::new(),
-            session_rules: Vec::new(),
-            usage: TokenUsage::default(),
-            by_model: IndexMap::new(),
-            context_used: None,
-            context_window: DEFAULT_CONTEXT_WINDOW,
-            activity_since: Seq::ZERO,
-            item_ended: Seq::ZERO,
-            exchanges: 0,
-            asked_by_command: false,
-            active_before: at,
-        }
     }
 
     /// Removes what only streamed entries can have set.
@@ -261,6 +203,9 @@ impl Folded for State {
                 self.capabilities = (**capabilities).clone();
                 // No agent runs; a prompt starts it.
                 self.summary.status = Status::Terminated;
+                // What others have used before does not count here.
+                self.used = Used::default();
+                self.budget = first_budget(self.spec.budget, at);
                 if !copy {
                     self.agent.agent_session = Some(past.clone());
                     self.summary.agent_session = Some(past.clone());
@@ -310,7 +255,10 @@ impl Folded for State {
                 self.summary.turns = *turn;
                 self.summary.status = Status::Active;
             }
-            Event::TurnEnded { result, .. } => self.end_turn(result),
+            Event::TurnEnded { result, .. } => {
+                self.end_turn(result);
+                self.take_turn(at, result);
+            }
             Event::Activity { activity } => {
                 self.activity.clone_from(activity);
                 self.activity_since = seq;
@@ -349,7 +297,10 @@ impl Folded for State {
             }
             Event::Plan { steps, parent: None } => self.plan.clone_from(steps),
             Event::Plan { parent: Some(_), .. } => {}
-            Event::Usage { usage, parent, context_window, .. } => {
+            Event::Usage { usage, parent, context_window, context_only, .. } => {
+                if !context_only {
+                    self.take_usage(*usage);
+                }
                 if parent.is_none() {
                     self.context_used = Some(usage.context());
                     self.context_window = context_window.unwrap_or(self.context_window);
@@ -416,6 +367,8 @@ impl Folded for State {
             Event::DeadlineChanged { request: None, seconds, .. } => {
                 self.spec.deadline_seconds = Some(seconds.unwrap_or(0));
             }
+            Event::BudgetChanged { budget, reset } => self.take_budget(at, *budget, *reset),
+            Event::BudgetReached { standing } => self.take_standing(standing),
             Event::McpServers { servers } => self.mcp_servers.clone_from(servers),
             Event::ToolNamed { .. }
             | Event::ToolProgress { .. }

@@ -5,6 +5,7 @@
 //! the entry that must be visible first.
 
 mod admission;
+mod budgets;
 mod commands;
 pub(crate) mod instructions;
 mod life;
@@ -125,6 +126,8 @@ pub struct Machine {
     /// What frontends allow in this session while they are there.
     lent: Lent,
     facts: Facts,
+    /// The budgets that count this session besides its own.
+    shared: budgets::Shared,
     memory: Kept,
     /// Instructions for the agent, each with the entry that must be visible first.
     outbox: VecDeque<(Seq, Instruction)>,
@@ -149,6 +152,7 @@ impl Machine {
             rules: Arc::default(),
             lent: Lent::default(),
             facts: Facts::default(),
+            shared: budgets::Shared::default(),
             memory: Kept::default(),
             outbox: VecDeque::new(),
             told: BTreeMap::new(),
@@ -202,6 +206,8 @@ impl Machine {
         self.memory.running == Running::No
             && self.outbox.is_empty()
             && matches!(state.summary.status, Status::Terminated | Status::Error | Status::Starting)
+            // A prompt that waits for a budget goes on when the budget has room again.
+            && (state.summary.queued == 0 || state.summary.over_budget.is_none())
     }
 }
 

@@ -19,6 +19,7 @@ pub(crate) mod marks;
 pub mod open;
 mod parts;
 pub(crate) mod settle;
+pub mod spending;
 pub mod state;
 pub(crate) mod stop_handle;
 pub(crate) mod task;

@@ -2,17 +2,21 @@
 
 use std::path::PathBuf;
 
+use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 
-use super::open::{Keyed, Open};
+use super::{
+    open::{Keyed, Open},
+    spending::{SessionBudget, Used, first_budget},
+};
 use crate::{
     Actor, Capabilities, Generation, Millis, RequestId, Seq, SessionId, SessionSpec,
     command::{ActionName, CommandKey, Stage},
     event::{AgentInfo, Content, ItemKind, McpServer, PlanStep, Task, TurnOrigin},
-    policy::Rule,
+    policy::{Rule, Standing},
     request::{Outcome, Request},
     spec::ForkPoint,
-    usage::{ByModel, TokenUsage},
+    usage::{ByModel, DEFAULT_CONTEXT_WINDOW, TokenUsage},
 };
 
 /// The status of a session.
@@ -87,6 +91,9 @@ pub struct Summary {
     /// The session's cost so far; unknown when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_usd: Option<f64>,
+    /// Why prompts wait: the budget that is spent, in words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub over_budget: Option<String>,
     /// The session and entry that this session was forked from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forked_from: Option<ForkPoint>,
@@ -103,8 +110,16 @@ impl Summary {
         self.is_live() || self.asleep
     }
 
-    /// The prompts that wait for an agent that nothing starts by itself, in words.
+    /// The prompts that wait for a budget with room, or for an agent that nothing starts by itself, in words.
     pub fn parked(&self) -> Option<String> {
+        if let (Some(why), 1..) = (&self.over_budget, self.queued) {
+            let wait = if self.queued == 1 {
+                "1 prompt waits".into()
+            } else {
+                format!("{} prompts wait", self.queued)
+            };
+            return Some(format!("{wait}: {why}"));
+        }
         if self.is_live() {
             return None;
         }
@@ -301,6 +316,13 @@ pub struct State {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[cfg_attr(feature = "schema", ts(as = "Option<Vec<Rule>>", optional))]
     pub session_rules: Vec<Rule>,
+    /// This session's own budget.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget: Option<SessionBudget>,
+    /// The budgets of this session that are nearly or wholly spent.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[cfg_attr(feature = "schema", ts(as = "Option<Vec<Standing>>", optional))]
+    pub budgets: Vec<Standing>,
     /// Tokens so far.
     #[serde(default)]
     pub usage: TokenUsage,
@@ -333,4 +355,70 @@ pub struct State {
     #[serde(default, skip_serializing_if = "is_default")]
     #[cfg_attr(feature = "schema", schemars(skip), ts(skip))]
     pub(crate) active_before: Millis,
+    /// What the session has used, for budgets. For the daemon alone.
+    #[serde(default, skip_serializing_if = "is_default")]
+    #[cfg_attr(feature = "schema", schemars(skip), ts(skip))]
+    pub(crate) used: Used,
+}
+
+impl State {
+    /// A session that was just requested.
+    pub fn new(session: SessionId, spec: SessionSpec, at: Millis) -> Self {
+        let budget = first_budget(spec.budget, at);
+        Self {
+            summary: Summary {
+                session,
+                agent: spec.agent.clone(),
+                name: spec.name.clone().unwrap_or_default(),
+                cwd: spec.cwd.clone(),
+                status: Status::Starting,
+                error: None,
+                asleep: false,
+                archived: false,
+                created_at: at,
+                active_at: at,
+                agent_session: None,
+                model: spec.model.clone(),
+                mode: spec.mode.clone(),
+                waiting: 0,
+                queued: 0,
+                turns: 0,
+                cost_usd: None,
+                over_budget: None,
+                forked_from: spec.fork.clone(),
+            },
+            spec,
+            capabilities: Capabilities::default(),
+            generation: Generation(0),
+            pid: None,
+            stopped: false,
+            agent: AgentInfo::default(),
+            thinking: None,
+            activity: None,
+            turn: None,
+            items: Vec::new(),
+            tools: Open::default(),
+            subagents: Open::default(),
+            tasks: Vec::new(),
+            requests: Vec::new(),
+            closed_requests: Vec::new(),
+            commands: Vec::new(),
+            plan: Vec::new(),
+            mcp_servers: Vec::new(),
+            rules: Vec::new(),
+            session_rules: Vec::new(),
+            usage: TokenUsage::default(),
+            by_model: IndexMap::new(),
+            context_used: None,
+            context_window: DEFAULT_CONTEXT_WINDOW,
+            activity_since: Seq::ZERO,
+            item_ended: Seq::ZERO,
+            exchanges: 0,
+            asked_by_command: false,
+            active_before: at,
+            budget,
+            budgets: Vec::new(),
+            used: Used::default(),
+        }
+    }
 }

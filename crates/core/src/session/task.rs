@@ -3,6 +3,7 @@
 //! The task waits for mail, for its agent's reports and for time, lets the [`Machine`] decide, publishes the appended
 //! entries, and sends the agent the instructions whose entries are visible. All decisions are in the machine.
 
+mod budgets;
 mod ending;
 mod judging;
 mod origin;
@@ -30,6 +31,7 @@ use super::{
     crew::{Berth, Crew},
     machine::{Machine, Rest},
     marks::Marks,
+    spending::Used,
     state::{State, Summary},
     stop_handle::StopHandle,
 };
@@ -41,9 +43,13 @@ use crate::{
         Log, Tip, Writer,
         delivery::{Closed, Presence},
     },
-    policy::{Facts, RuleSet},
+    policy::{Facts, RuleSet, Spending},
     ports::{Agent, AgentLink, Boxed, Clock, Instruction, Report, StoreError, StoreHealth},
-    registry::{Asked, Daemon, LiveSessionsRef, lent::LentBySession},
+    registry::{
+        Asked, Daemon, LiveSessionsRef,
+        ledger::{Ledger, User},
+        lent::LentBySession,
+    },
 };
 
 /// Commands that wait for the session task. A full mailbox means that the task is overloaded; senders are asked to
@@ -136,6 +142,9 @@ pub(crate) struct Task {
     pub(crate) lent: watch::Receiver<LentBySession>,
     /// Where policy looks for files.
     pub(crate) ground: Ground,
+    /// What all sessions use, and who this session is there.
+    pub(crate) ledger: Ledger,
+    pub(crate) user: User,
 }
 
 /// What the loop keeps besides the task's parts.
@@ -166,6 +175,10 @@ struct Working {
     blocked: bool,
     published: Summary,
     requests: Vec<(RequestId, Option<Millis>)>,
+    /// What the ledger was told last.
+    used: Option<Used>,
+    /// The day and its sum that the store was told last.
+    row: Option<(i64, Spending)>,
     checkpoint: Seq,
     ending: Option<Ending>,
     /// Nobody is left who could send messages.
@@ -197,6 +210,8 @@ impl Task {
             blocked: false,
             published: self.published.clone(),
             requests,
+            used: None,
+            row: None,
             checkpoint: head,
             ending: None,
             abandoned: false,
@@ -222,6 +237,8 @@ impl Task {
     async fn work(&mut self, working: &mut Working) -> Result<(), StoreError> {
         let (mut tips, mut closings) = (self.log.tips(), self.log.tips());
         let (mut health, mut held_back) = (self.log.store().health(), self.held.clone());
+        let mut spent = self.ledger.changes();
+        self.look_at_budgets(working);
         let mut reports = Vec::with_capacity(REPORT_BATCH);
         self.publish(working).await?;
         // Made once, and reset only when it must ring at another time: otherwise it would be reset for every batch.
@@ -267,6 +284,7 @@ impl Task {
                 }
                 Ok(()) = health.changed(), if held => {}
                 Ok(()) = held_back.changed() => self.hold_prompts(),
+                Ok(()) = spent.changed() => self.look_at_budgets(working),
                 () = tokio::time::sleep(HELD_LOOK), if held => {}
                 () = has_room(instructions), if *blocked => working.blocked = false,
                 boarded = board(boarding), if boards => {
@@ -442,6 +460,9 @@ impl Task {
         }
         let clock = self.clock.now();
         self.machine.expire(&mut self.log.book(), clock);
+        if self.waits_for_a_day() {
+            self.look_at_budgets(working);
+        }
     }
 
     fn next_due(&self, working: &Working) -> Option<Instant> {
@@ -460,6 +481,7 @@ impl Task {
             working.release_due,
             working.forget_due,
             request,
+            self.next_day(),
             grace,
             rest.filter(|_| !self.machine.is_stopping()),
         ];

@@ -11,7 +11,7 @@ use portolan_core::{
     command::{ActionName, Stage},
     event::{Content, ResetReason, TurnOutcome, TurnResult},
     log::{Folded as _, delivery::Seen},
-    policy::{Call, Kind},
+    policy::{Call, Kind, budget::Level},
     request::{Ask, Request},
     session::state::{OpenCommand, State, Status},
 };
@@ -209,6 +209,10 @@ impl View {
                 self.said = Some(format!("Retrying ({attempt}{of}): {}", error.message));
                 self.processing = false;
             }
+            Event::BudgetReached { standing } if standing.level == Level::Over => {
+                self.said = Some(standing.words());
+                self.processing = false;
+            }
             Event::ConversationReset { reason: Some(reason), .. } => self.forgot = Some(*reason),
             // Core's fold has the changes of these events, or a slot does not show them.
             Event::SessionCreated { .. }
@@ -235,6 +239,8 @@ impl View {
             | Event::SettingChanged { .. }
             | Event::RuleAdded { .. }
             | Event::DeadlineChanged { .. }
+            | Event::BudgetChanged { .. }
+            | Event::BudgetReached { .. }
             | Event::RuleRemoved { .. }
             | Event::McpServers { .. }
             | Event::ToolSummary { .. }

@@ -169,6 +169,16 @@ pub(crate) async fn answer(native: &Native, who: &Principal, frame: ClientFrame)
         Call::AuditShow { position } => {
             ReplyBody::AuditRecord { details: Box::new(registry.audit_record(who, position).await?) }
         }
+        Call::BudgetList { session } => ReplyBody::Budgets { budgets: registry.budgets(who, session).await? },
+        Call::BudgetSet { budget } => {
+            ReplyBody::Budget { budget: Box::new(registry.set_budget(who, id, *budget).await?) }
+        }
+        Call::BudgetReset { budget } => {
+            ReplyBody::Budget { budget: Box::new(registry.reset_budget(who, id, &budget).await?) }
+        }
+        Call::BudgetRemove { budget } => {
+            ReplyBody::Budget { budget: Box::new(registry.remove_budget(who, id, &budget).await?) }
+        }
         Call::TokenCreate(CreateToken { name, role, sessions, expires_in_seconds }) => {
             who.may_daemon(Role::Owner)?;
             native.tokens.is_free(&name)?;

@@ -10,7 +10,7 @@ use axum::{
 use http::{HeaderMap, StatusCode, header};
 use portolan_core::{
     CommandId, Position, Principal, Refusal, RefusalCode, Role, Seq, SessionId, TokenId,
-    policy::{RuleDraft, RuleId},
+    policy::{BudgetDraft, BudgetId, RuleDraft, RuleId},
     ports::{LogIn, SessionQuery, StoreHealth},
 };
 use portolan_protocol::{
@@ -291,12 +291,12 @@ pub(super) async fn log_out(
 }
 
 #[derive(Deserialize)]
-struct RulesQuery {
+struct OfSession {
     session: Option<String>,
 }
 
 pub(super) async fn rules(State(native): State<Native>, Guest(who): Guest, uri: http::Uri) -> Answered {
-    let RulesQuery { session } = query_of(&uri)?;
+    let OfSession { session } = query_of(&uri)?;
     let session = match session {
         Some(session) => Some(session_of(&native, &who, &session).await?),
         None => None,
@@ -361,6 +361,39 @@ pub(super) async fn audit_record(
         .map(Position)
         .map_err(|_| Refusal::new(RefusalCode::Invalid, "the position in the path must be a number"))?;
     ask(&native, &who, Call::AuditShow { position }).await
+}
+
+pub(super) async fn budgets(State(native): State<Native>, Guest(who): Guest, uri: http::Uri) -> Answered {
+    let OfSession { session } = query_of(&uri)?;
+    let session = match session {
+        Some(session) => Some(session_of(&native, &who, &session).await?),
+        None => None,
+    };
+    ask(&native, &who, Call::BudgetList { session }).await
+}
+
+pub(super) async fn set_budget(
+    State(native): State<Native>,
+    Guest(who): Guest,
+    JsonBody(budget): JsonBody<BudgetDraft>,
+) -> Answered {
+    ask(&native, &who, Call::BudgetSet { budget: Box::new(budget) }).await
+}
+
+pub(super) async fn reset_budget(
+    State(native): State<Native>,
+    Guest(who): Guest,
+    Path(budget): Path<String>,
+) -> Answered {
+    ask(&native, &who, Call::BudgetReset { budget: BudgetId(budget) }).await
+}
+
+pub(super) async fn remove_budget(
+    State(native): State<Native>,
+    Guest(who): Guest,
+    Path(budget): Path<String>,
+) -> Answered {
+    ask(&native, &who, Call::BudgetRemove { budget: BudgetId(budget) }).await
 }
 
 pub(super) async fn tokens(State(native): State<Native>, Guest(who): Guest) -> Answered {

@@ -3,7 +3,11 @@
 //!
 //! The files under `schemas/` are checked in; a test fails when they differ from the output of this code.
 
-use portolan_core::{Refusal, policy::RuleDraft, ports::LogIn};
+use portolan_core::{
+    Refusal,
+    policy::{BudgetDraft, RuleDraft},
+    ports::LogIn,
+};
 use portolan_protocol::{
     ArchivePast, CreateSession, CreateToken, PROTOCOL, ReplyBody, SendCommand, SimulateRule, TakeUpPast,
     TestRule,
@@ -43,6 +47,7 @@ fn openapi() -> Value {
     component::<SendCommand>(&mut generator);
     component::<CreateToken>(&mut generator);
     component::<RuleDraft>(&mut generator);
+    component::<BudgetDraft>(&mut generator);
     component::<TestRule>(&mut generator);
     component::<SimulateRule>(&mut generator);
     component::<ReplyBody>(&mut generator);

@@ -69,6 +69,15 @@ pub(crate) struct New {
     /// End a turn when it has cost this many US dollars
     #[arg(long, value_name = "USD")]
     pub(crate) max_budget: Option<f64>,
+    /// Let prompts wait when the session has cost this many US dollars, until an owner raises the budget
+    #[arg(long, value_name = "USD")]
+    pub(crate) budget_cost: Option<f64>,
+    /// Let prompts wait when the session has used this many tokens, and interrupt the turn that reaches them
+    #[arg(long, value_name = "TOKENS")]
+    pub(crate) budget_tokens: Option<u64>,
+    /// Let prompts wait after this many turns of the session
+    #[arg(long, value_name = "TURNS")]
+    pub(crate) budget_turns: Option<u32>,
     /// JSON Schema that the result must match: JSON or @FILE
     #[arg(long, value_name = "JSON")]
     pub(crate) json_schema: Option<String>,

@@ -22,7 +22,7 @@ pub(crate) use account::AccountVerb;
 pub(crate) use conformance::{Doctor, Scripted};
 pub(crate) use create::{New, Past, PastVerb, TakeUp};
 pub(crate) use daemon::{Config, Down, Page, Service, Up};
-pub(crate) use policy::{Draft, Rules, Simulate};
+pub(crate) use policy::{BudgetLimits, Budgets, Draft, Rules, SetBudget, Simulate};
 pub(crate) use session::{Answer, Approve, Attach, ExportFormat, Mcp, Rule, Send, Set, Switch, Task};
 
 /// Any coding agent, any screen: runs coding agents and shares their live sessions.
@@ -332,6 +332,11 @@ pub(crate) enum Verb {
     Rules {
         #[command(subcommand)]
         verb: Rules,
+    },
+    /// Budgets: how much sessions may use
+    Budget {
+        #[command(subcommand)]
+        verb: Budgets,
     },
     /// Explain why each request of a session was allowed, was denied or went to a person
     Explain {

@@ -83,6 +83,61 @@ pub(crate) struct Draft {
     pub(crate) does_not_match: Vec<String>,
 }
 
+/// Budgets.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Budgets {
+    /// List the budgets, and show what is spent of each
+    List {
+        /// List the budgets that count this session, with its own
+        #[arg(long, value_name = "ID")]
+        session: Option<String>,
+    },
+    /// Set the limits of a budget
+    ///
+    /// If a budget with the same scope and period exists, the verb replaces its limits, and what was used so far still
+    /// counts. Otherwise the verb makes the budget, which counts from now on. At 80 % of a limit Portolan warns. At
+    /// 100 % Portolan interrupts the running turn, and prompts wait until an owner raises or resets the budget.
+    Set(SetBudget),
+    /// Let a budget count from zero again
+    Reset {
+        /// Which budget, by its id; `session:ID` for the budget of a session
+        budget: String,
+    },
+    /// Remove a budget
+    Remove {
+        /// Which budget, by its id; `session:ID` for the budget of a session
+        budget: String,
+    },
+}
+
+/// Arguments of `budget set`.
+#[derive(Debug, Args)]
+pub(crate) struct SetBudget {
+    /// Whose use the budget counts: `user` (every session), `project:DIR`, `agent:NAME` or `session:ID`
+    #[arg(long, default_value = "user")]
+    pub(crate) scope: String,
+    #[command(flatten)]
+    pub(crate) limits: BudgetLimits,
+    /// Begin again by itself: `day` begins every day at 00:00 UTC
+    #[arg(long, value_name = "PERIOD", value_parser = ["day"])]
+    pub(crate) per: Option<String>,
+}
+
+/// The limits of a budget.
+#[derive(Debug, Args)]
+#[group(required = true, multiple = true)]
+pub(crate) struct BudgetLimits {
+    /// The most US dollars, as far as the agent reports its cost
+    #[arg(long, value_name = "USD")]
+    pub(crate) cost: Option<f64>,
+    /// The most tokens that the model reads and writes; tokens from a cache do not count
+    #[arg(long, value_name = "TOKENS")]
+    pub(crate) tokens: Option<u64>,
+    /// The most turns
+    #[arg(long, value_name = "TURNS")]
+    pub(crate) turns: Option<u32>,
+}
+
 /// Arguments of `simulate`.
 #[derive(Debug, Args)]
 pub(crate) struct Simulate {

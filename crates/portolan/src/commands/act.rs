@@ -181,6 +181,9 @@ fn done(action: &Action) -> Option<String> {
                 None => format!("{which}: no deadline"),
             }
         }
+        Action::SetBudget { budget: Some(budget) } => format!("the budget is now {}", budget.limits),
+        Action::SetBudget { budget: None } => "the session has no budget of its own now".into(),
+        Action::ResetBudget => "the budget counts from zero again".into(),
         // The result of these actions is their report; without a report there is nothing to print.
         Action::Prompt { .. }
         | Action::Answer { .. }

@@ -4,11 +4,12 @@ use portolan_client::Client;
 use portolan_core::{
     Seq, SessionSpec,
     log::delivery::Start,
+    policy::{BudgetTerms, Limits},
     session::state::Summary,
     spec::{ForkPoint, HookDefinition, SystemPrompt},
 };
 
-use super::{Context, attach, follow, inputs};
+use super::{Context, attach, budgets, follow, inputs};
 use crate::{
     arguments::New,
     failure::{Failure, Outcome},
@@ -105,6 +106,7 @@ fn spec(new: New) -> Outcome<SessionSpec> {
         (None, Some(words)) => Some(SystemPrompt::Append(inputs::text(&words)?)),
         (None, None) => None,
     };
+    let limits = budgets::limits(new.budget_cost, new.budget_tokens, new.budget_turns)?;
     Ok(SessionSpec {
         agent: new.agent,
         cwd,
@@ -135,6 +137,7 @@ fn spec(new: New) -> Outcome<SessionSpec> {
             .map(inputs::wait)
             .transpose()?
             .map(Option::unwrap_or_default),
+        budget: (limits != Limits::default()).then_some(BudgetTerms { limits, per: None }),
         resume: new.resume,
         fork: None,
     })

@@ -7,6 +7,7 @@ use portolan_core::{
     entry::Decoded,
     event::TurnOutcome,
     log::delivery::Start,
+    policy::budget::Level,
     request::{Answer, Ask, Outcome as Ended, Request},
 };
 use serde_json::{Value, json};
@@ -218,6 +219,15 @@ impl Watch {
                     "the agent ended before it began the prompt: {}; the prompt waits until the agent runs again \
                      (`portolan resume`)",
                     exit.message
+                ))))
+            }
+            // The prompt waits until an owner gives the budget room; this command does not.
+            Event::BudgetReached { standing }
+                if standing.level == Level::Over && self.command.is_some() && !self.taken_up =>
+            {
+                Some(Err(Failure::new(format!(
+                    "{}; the prompt waits until the budget has room (`portolan budget`)",
+                    standing.words()
                 ))))
             }
             Event::TurnEnded { result, .. } if self.taken_up => Some(match result.outcome {

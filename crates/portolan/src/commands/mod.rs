@@ -7,6 +7,7 @@ mod answer;
 mod attach;
 mod audit;
 pub(crate) mod browse;
+mod budgets;
 mod configuration;
 mod create;
 mod devices;
@@ -88,6 +89,8 @@ pub(crate) const ACTIONS: &[(&str, &str)] = &[
     ("add_rule", "rules add allow Bash --scope session:ID"),
     ("remove_rule", "rules remove 1f2e3d4c --session ID"),
     ("set_deadline", "deadline ID 5m"),
+    ("set_budget", "budget set --scope session:ID --turns 20"),
+    ("reset_budget", "budget reset session:ID"),
     ("native", "native ID {}"),
     ("create", "new demo hello"),
     ("create", "fork ID"),
@@ -99,6 +102,9 @@ pub(crate) const ACTIONS: &[(&str, &str)] = &[
     ("rule_add", "rules add allow Bash"),
     ("rule_edit", "rules edit 1f2e3d4c deny Bash"),
     ("rule_remove", "rules remove 1f2e3d4c"),
+    ("budget_set", "budget set --scope project:. --cost 5 --per day"),
+    ("budget_reset", "budget reset 1f2e3d4c"),
+    ("budget_remove", "budget remove 1f2e3d4c"),
     ("token_create", "token create ada"),
     ("token_revoke", "token revoke ada"),
 ];
@@ -154,6 +160,7 @@ pub(crate) async fn run(arguments: Arguments) -> Outcome {
         Verb::Logs { id, follow, lines } => logs::logs(&context, id, logs::Follow::when(follow), lines).await,
         Verb::Audit { verb } => audit::run(&context, verb).await,
         Verb::Rules { verb } => rules::run(&context, verb).await,
+        Verb::Budget { verb } => budgets::run(&context, verb).await,
         Verb::Explain { id, request } => rules::explain(&context, &id, request).await,
         Verb::Simulate(asked) => rules::simulate(&context, asked).await,
         Verb::Token { verb } => tokens::run(&context, verb).await,
@@ -233,6 +240,13 @@ mod tests {
                     "remove_rule"
                 }
                 Verb::Rules { verb: crate::arguments::Rules::Remove { .. } } => "rule_remove",
+                Verb::Budget { verb: crate::arguments::Budgets::Set(set) } => {
+                    if set.scope.starts_with("session:") { "set_budget" } else { "budget_set" }
+                }
+                Verb::Budget { verb: crate::arguments::Budgets::Reset { budget } } => {
+                    if budget.starts_with("session:") { "reset_budget" } else { "budget_reset" }
+                }
+                Verb::Budget { verb: crate::arguments::Budgets::Remove { .. } } => "budget_remove",
                 Verb::Token { verb: crate::arguments::Token::Create { .. } } => "token_create",
                 Verb::Token { verb: crate::arguments::Token::Revoke { .. } } => "token_revoke",
                 _ => {

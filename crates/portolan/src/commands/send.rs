@@ -8,6 +8,7 @@ use crate::{
     arguments::Send,
     failure::{Failure, Outcome},
     output::{self, Format},
+    terminal::clean,
 };
 
 pub(super) async fn send(context: &Context, send: Send) -> Outcome {
@@ -22,12 +23,22 @@ pub(super) async fn send(context: &Context, send: Send) -> Outcome {
         return follow::prompt(context, client, session, action).await;
     }
     let receipt = client.submit(session, CommandId::random(), action).await?;
+    let waits = if receipt.stage == Stage::Accepted {
+        client.state(session).await?.1.summary.over_budget
+    } else {
+        None
+    };
     client.close().await;
     if let Stage::Refused { refusal } = receipt.stage {
         return Err(refusal.into());
     }
     match context.format() {
         Format::Json => output::json(&json!({"session": session, "receipt": receipt})),
-        Format::Plain => Ok(()),
+        Format::Plain => {
+            if let Some(why) = waits {
+                output::note(format!("the prompt waits: {} (`portolan budget`)", clean::line(&why)));
+            }
+            Ok(())
+        }
     }
 }

@@ -7,6 +7,7 @@ use portolan_core::{
         ErrorInfo, HookStatus, Level, PlanStep, Setting, TaskStatus, ToolOutcome, TurnOutcome, TurnResult,
         WorkDone,
     },
+    policy::budget::Level as Spent,
 };
 
 use super::{
@@ -182,6 +183,19 @@ pub(super) fn remark(event: &Event, by: Option<&str>) -> Option<Line> {
             Some(seconds) => format!("requests wait {seconds} s from now on{by}"),
             None => format!("requests wait without a deadline from now on{by}"),
         }),
+        Event::BudgetChanged { budget: None, .. } => {
+            dim(format!("this session has no budget of its own now{by}"))
+        }
+        Event::BudgetChanged { budget: Some(budget), reset } => {
+            let per = if budget.per.is_some() { " per day" } else { "" };
+            let reset = if *reset { "; it counts from zero again" } else { "" };
+            dim(format!("the budget of this session: {}{per}{reset}{by}", budget.limits))
+        }
+        Event::BudgetReached { standing } => match standing.level {
+            Spent::Fine => dim(clean::line(&standing.words())),
+            Spent::Warn => warn(clean::line(&standing.words())),
+            Spent::Over => warn(format!("{}; prompts wait", clean::line(&standing.words()))),
+        },
         Event::McpServers { servers } => {
             let all: Vec<String> = servers
                 .iter()

@@ -112,6 +112,7 @@ pub(crate) fn summary(n: u128, status: Status) -> Summary {
         queued: 0,
         turns: 0,
         cost_usd: Some(0.1),
+        over_budget: None,
         forked_from: None,
     }
 }

@@ -35,6 +35,8 @@ class Daemon {
   agents = $state.raw<AgentDescription[]>([]);
   /** Grows when a rule for projects or for every session changes. */
   ruleChanges = $state(0);
+  /** Grows when a budget for projects, agents or every session changes. */
+  budgetChanges = $state(0);
   /** The first snapshot has come. */
   known = $state(false);
   /** Called for each request that opens while the page is open. */
@@ -99,6 +101,10 @@ class Daemon {
       case "rule_saved":
       case "rule_removed":
         this.ruleChanges += 1;
+        break;
+      case "budget_saved":
+      case "budget_removed":
+        this.budgetChanges += 1;
         break;
       case "session_deleted":
         this.sessions.delete(event.session);

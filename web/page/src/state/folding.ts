@@ -167,6 +167,12 @@ export function fold(state: State, { seq, at, by, event }: EntryFrame): State {
         event.rule === undefined ? known.text === event.tool_name : known.rule === event.rule;
       return withRules(state, (state.session_rules ?? []).filter((known) => !removed(known)));
     }
+    case "budget_reached": {
+      const { budgets: known, ...rest } = state;
+      const others = (known ?? []).filter(({ budget }) => budget !== event.standing.budget);
+      const budgets = event.standing.level === "fine" ? others : [...others, event.standing];
+      return budgets.length === 0 ? rest : { ...rest, budgets };
+    }
     case "deadline_changed": {
       if (event.request === undefined) return { ...state, spec: { ...state.spec, deadline_seconds: event.seconds ?? 0 } };
       const requests = state.requests.map((open) => {

@@ -1,6 +1,7 @@
 /** Lines about the session itself: one sentence for each event that nothing else shows. */
 
 import type { ErrorInfo, Event, ResetReason } from "@portolan/client";
+import { limitsWords, standingOf } from "../budgets.ts";
 import { wayOutOf } from "../words.ts";
 
 export interface Note {
@@ -65,6 +66,11 @@ export function noteOf(event: Remark): Note | null {
     case "deadline_changed":
       if (event.request !== undefined) return note(event.deadline === undefined ? "The request has no deadline any more." : `The request is denied at ${new Date(event.deadline).toLocaleTimeString()} if nobody answers.`);
       return note(event.seconds === undefined ? "Requests have no deadline from now on." : `From now on, a request that nobody answers for ${event.seconds} s is denied.`);
+    case "budget_changed":
+      if (!event.budget) return note("This session has no budget of its own any more.");
+      return note(`The budget of this session is ${limitsWords(event.budget.limits)}${event.budget.per ? " per day" : ""}${event.reset ? " and counts from zero again" : ""}.`);
+    case "budget_reached":
+      return note(standingOf(event.standing), event.standing.level === "fine" ? "plain" : "warn");
     case "session_renamed":
       return note(`Renamed to “${event.name}”`);
     case "session_created":

@@ -107,6 +107,7 @@ impl Ledger {
             model: Some(model.into()),
             parent: parent.map(Into::into),
             context_window: Some(DEFAULT_CONTEXT_WINDOW),
+            context_only: false,
         }
     }
 

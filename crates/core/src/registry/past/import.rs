@@ -225,6 +225,8 @@ fn is_past(event: &Event) -> bool {
         | Event::SettingChanged { .. }
         | Event::RuleAdded { .. }
         | Event::DeadlineChanged { .. }
+        | Event::BudgetChanged { .. }
+        | Event::BudgetReached { .. }
         | Event::RuleRemoved { .. }
         | Event::McpServers { .. }
         | Event::AuthStatus { .. } => false,

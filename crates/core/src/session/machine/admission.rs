@@ -1,6 +1,6 @@
 //! Admission: may this command be accepted now? Pure; a refusal changes nothing.
 
-use super::{Machine, QUEUED_PROMPTS, memory::Running};
+use super::{Machine, QUEUED_PROMPTS, budgets, memory::Running};
 use crate::{
     Action, Capabilities, Generation, Refusal, RefusalCode, RequestId, WayOut,
     command::{ActionName, Stage},
@@ -155,6 +155,7 @@ impl Machine {
                 }
                 running()?;
                 Capabilities::require(can.steering, agent, "take a prompt into a running turn")?;
+                budgets::refuse_steering(state)?;
                 if state.turn.is_none() {
                     return refuse(
                         RefusalCode::Stale,
@@ -197,6 +198,7 @@ impl Machine {
                 }
                 request.map_or(Ok(()), |request| open_request(state, request).map(drop))
             }
+            Action::SetBudget { .. } | Action::ResetBudget => budgets::admit(state, action),
             Action::Native { .. } => {
                 Capabilities::require(can.passthrough, agent, "take messages of its own protocol")?;
                 running()

@@ -61,6 +61,9 @@ impl Machine {
         let mut setting = None;
         let order = match action {
             Action::Prompt { .. } | Action::SendAgain { .. } => {
+                if self.must_wait(book, now) {
+                    return;
+                }
                 self.start_agent();
                 return self.pump(book, now);
             }
@@ -141,6 +144,14 @@ impl Machine {
                     seconds: seconds.filter(|_| request.is_none()),
                 };
                 book.append(now, Some(by.clone()), changed);
+                return done(book);
+            }
+            Action::SetBudget { budget } => {
+                self.set_budget(book, now, by, budget);
+                return done(book);
+            }
+            Action::ResetBudget => {
+                self.reset_budget(book, now, by);
                 return done(book);
             }
             Action::RemoveRule { tool_name, rule } => {

@@ -46,6 +46,8 @@ pub struct Memory {
     pub(super) rest: Option<Rest>,
     /// The agent is needed again while it is being ended: it starts again when it has ended.
     pub(super) again: bool,
+    /// The last turn that a spent budget stopped.
+    pub(super) stopped_turn: Option<u32>,
     /// Something was set in the running agent that no later start sets.
     pub(super) unkept: bool,
 }

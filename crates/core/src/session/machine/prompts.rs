@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::{Machine, memory::Running};
+use super::{Machine, budgets::Moment, memory::Running};
 use crate::{
     Event, Millis,
     capabilities::PromptQueue,
@@ -25,9 +25,13 @@ impl Machine {
 
     /// Sends the queued prompts that are due.
     pub(super) fn pump(&mut self, book: &mut Book<State>, now: Millis) {
+        if self.weigh(book, now, Moment::Other) {
+            return;
+        }
         while self.memory.running == Running::Ready {
             let state = book.state();
-            let held = state.capabilities.prompt_queue == PromptQueue::Held;
+            // With a budget, each prompt is judged by what the turn before it has used.
+            let held = state.capabilities.prompt_queue == PromptQueue::Held || self.is_budgeted(state);
             if held && (state.turn.is_some() || prompt_underway(state)) {
                 return;
             }

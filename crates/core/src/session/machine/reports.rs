@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::{Machine, RESTARTS, Want, memory::Running, requests::Opened};
+use super::{Machine, RESTARTS, Want, budgets::Moment, memory::Running, requests::Opened};
 use crate::{
     Actor, Event, Generation, Millis, Refusal, RefusalCode, Seq,
     command::{ActionName, Stage},
@@ -47,12 +47,19 @@ impl Machine {
                 if for_good && self.memory.running == Running::Starting {
                     self.memory.hopeless = true;
                 }
+                let used = matches!(event, Event::Usage { context_only: false, .. });
                 if let Some(event) = self.memory.parts().rename(book, now, event) {
                     take_event(book, now, event, raw);
                 }
+                if used {
+                    self.weigh(book, now, Moment::Other);
+                }
             }
             Report::CutOff { item, model } => self.cut_off(book, now, &item, model),
-            Report::TurnStarted { origin } => Self::turn_started(book, now, origin),
+            Report::TurnStarted { origin } => {
+                Self::turn_started(book, now, origin);
+                self.weigh(book, now, Moment::TurnStarted);
+            }
             Report::TurnEnded { result, raw } => self.turn_ended(book, now, result, raw),
             Report::RequestOpened { key, ask, parent, tool, raw } => {
                 self.open_request(book, now, Opened { key, ask: *ask, parent, tool, raw });
@@ -123,6 +130,9 @@ impl Machine {
             .collect();
         for seq in resumes {
             receipt(book, now, seq, Stage::Consumed { result: None });
+        }
+        if generation == Generation(1) {
+            Self::say_unpriced(book, now);
         }
         if generation > Generation(1)
             && let Some(tokens) = book.state().thinking

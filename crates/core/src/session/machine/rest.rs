@@ -54,6 +54,8 @@ impl Machine {
         let is_meant = |open: &OpenCommand| key.is_none_or(|key| open.key == *key);
         let waits = state.commands.iter().any(|open| open.is_queued_prompt() && is_meant(open));
         let parked = waits && self.memory.running == Running::No && !self.shutting_down;
+        // A prompt that waits for a budget goes on when the budget has room.
+        let parked = parked && state.summary.over_budget.is_none();
         if parked && !state.stopped && state.summary.status != Status::Error {
             self.can_start(state)?;
             self.start_agent();

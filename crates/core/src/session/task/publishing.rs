@@ -49,6 +49,7 @@ impl Task {
             // Streamed entries change neither the line in lists nor the requests.
             return notes;
         }
+        self.keep_used(working, &mut book);
         let summary = &book.state().summary;
         let same = Summary { active_at: working.published.active_at, ..summary.clone() } == working.published;
         let old = summary.active_at.0 - working.published.active_at.0 > SUMMARY_EVERY;

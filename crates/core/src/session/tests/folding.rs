@@ -41,7 +41,7 @@ fn tokens_turns_and_money_add_up_and_unknown_cost_stays_unknown() {
     assert_eq!(world.book.state().context_window, 200_000);
     assert_eq!(world.book.state().summary.cost_usd, None);
     let usage = TokenUsage { input: 10, output: 5, cache_creation: 3, cache_read: 2 };
-    let used = Event::Usage { usage, model: None, parent: None, context_window: None };
+    let used = Event::Usage { usage, model: None, parent: None, context_window: None, context_only: false };
     world.report(Report::Event { event: used, raw: None });
     assert_eq!(world.book.state().context_used, Some(15));
     for cost_usd in [Some(0.5), None, Some(0.25)] {

@@ -4,6 +4,7 @@
 //! - `properties`: what always holds, whatever people, the agent, time and crashes do
 //! - `folding`: the state
 
+mod budgets;
 mod decisions;
 mod folding;
 mod properties;

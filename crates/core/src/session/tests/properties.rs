@@ -342,6 +342,7 @@ fn other_event(which: u8, generation: u32) -> Event {
             model: Some("m".into()),
             parent: None,
             context_window: None,
+            context_only: false,
         },
         6 => Event::ConversationReset { agent_session: Some(name("conversation")), reason: None },
         7 => Event::McpServers { servers: vec![McpServer { name: name("server"), ..McpServer::default() }] },

@@ -3,6 +3,7 @@
 use portolan_core::{
     Event,
     event::{HookStatus, TaskStatus},
+    policy::budget::Level,
 };
 use serde_json::{Value, json};
 
@@ -74,6 +75,10 @@ impl Projector {
                 custom("failure", value);
             }
             Event::Notice { level, text } => custom("notice", json!({"level": level, "text": text})),
+            Event::BudgetReached { standing } => {
+                let level = if standing.level == Level::Fine { "info" } else { "warning" };
+                custom("notice", json!({"level": level, "text": standing.words()}));
+            }
             Event::LinkLost { reason } => custom("notice", json!({"level": "warning", "text": reason})),
             // The run itself handles commands and the agent's starts and ends; the rest is for other clients.
             Event::SessionCreated { .. }
@@ -89,6 +94,7 @@ impl Projector {
             | Event::Receipt { .. }
             | Event::RuleAdded { .. }
             | Event::DeadlineChanged { .. }
+            | Event::BudgetChanged { .. }
             | Event::RuleRemoved { .. }
             | Event::Usage { .. }
             | Event::Unknown { .. }

@@ -16,6 +16,7 @@ use indexmap::IndexMap;
 use portolan_core::{
     Action, CommandId, Event, RequestId, Seq, SessionId,
     event::{Setting, ToolKind, ToolOutcome, WorkDone, plain_text},
+    policy::budget::Level,
     request::{Outcome, Request},
     session::state::State,
 };
@@ -343,6 +344,9 @@ impl View {
             Event::Failure { error, .. } => {
                 self.tell_error(ErrorCode::HandlerError, MAIN, &error.message, out);
             }
+            Event::BudgetReached { standing } if standing.level == Level::Over => {
+                self.tell_error(ErrorCode::HandlerError, MAIN, &standing.words(), out);
+            }
             Event::ConversationReset { reason: Some(reason), .. } => {
                 self.tell_error(ErrorCode::HandlerError, MAIN, reason.words(), out);
             }
@@ -363,6 +367,8 @@ impl View {
             | Event::RequestDecided { .. }
             | Event::RuleAdded { .. }
             | Event::DeadlineChanged { .. }
+            | Event::BudgetChanged { .. }
+            | Event::BudgetReached { .. }
             | Event::RuleRemoved { .. }
             | Event::McpServers { .. }
             | Event::Retry { .. }

@@ -225,6 +225,7 @@ fn a_task_runs_in_the_order_of_the_protocol() {
             model: None,
             parent: Some("X".into()),
             context_window: None,
+            context_only: false,
         },
         ended("X", ToolOutcome::Done),
         done("X", None),
@@ -270,6 +271,7 @@ fn what_a_subagent_used_is_everything_that_the_log_has_of_it() {
             model: None,
             parent: Some("X".into()),
             context_window: None,
+            context_only: false,
         };
         scene.play(requests.iter().map(usage).collect());
         let work = sum.map(|tokens| WorkDone { tokens, tool_uses: 0, duration_ms: 1 });
@@ -548,6 +550,7 @@ fn tokens_are_counted_once_over_all_agents_and_turns_and_priced_where_no_cost_is
         model: None,
         parent: parent.map(Into::into),
         context_window: None,
+        context_only: false,
     };
     let mut turn = |events: Vec<Event>| {
         scene.play(vec![Event::TurnStarted { turn: 1, origin: TurnOrigin::Prompt }]);

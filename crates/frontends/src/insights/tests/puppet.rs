@@ -196,7 +196,15 @@ async fn begin_subagent(strings: &mut Strings, prompt: &str) -> String {
 
 async fn end_subagent(strings: &Strings, me: &str) {
     let usage = TokenUsage { input: 1000, output: 100, cache_creation: 10, cache_read: 1 };
-    strings.event(Event::Usage { usage, model: None, parent: Some(me.into()), context_window: None }).await;
+    strings
+        .event(Event::Usage {
+            usage,
+            model: None,
+            parent: Some(me.into()),
+            context_window: None,
+            context_only: false,
+        })
+        .await;
     let (outcome, summary) = (ToolOutcome::Done, Some("dug".into()));
     strings.event(Event::SubagentEnded { subagent: me.into(), outcome, summary, work: None }).await;
     result(strings, me, None, ToolOutcome::Done, "dug").await;

@@ -30,6 +30,11 @@ const SESSION: Parameter = path(
 );
 const WHOLE_SESSION: Parameter = path("id", FULL_ID, "The full id of the session.");
 const RULE: Parameter = path("id", Shape::Pattern("^[0-9A-Za-z]{1,64}$"), "The rule's id.");
+const BUDGET: Parameter = path(
+    "id",
+    Shape::Pattern("^[0-9A-Za-z:-]{1,64}$"),
+    "The budget's id; `session:ID` for the budget of a session.",
+);
 const AGENT: Parameter = path("kind", Shape::Text, "The agent, such as `codex`.");
 const ONCE: Parameter = Parameter {
     name: "Idempotency-Key",
@@ -488,6 +493,54 @@ pub(in crate::native) const TABLE: &[Route] = &[
         status: 200,
         gives: Gives::Reply("audit_record"),
         serve: Some(|| get(rest::audit_record)),
+    },
+    Route {
+        method: Method::Get,
+        path: "/api/v1/budgets",
+        summary: "The budgets for projects, agents and every session, or those that count one session.",
+        needs: Needs::Viewer,
+        parameters: &[query(
+            "session",
+            Shape::Pattern("^[0-9A-Fa-f-]{4,36}$"),
+            "Only the budgets that count this session, with its own.",
+        )],
+        takes: None,
+        status: 200,
+        gives: Gives::Reply("budgets"),
+        serve: Some(|| get(rest::budgets)),
+    },
+    Route {
+        method: Method::Post,
+        path: "/api/v1/budgets",
+        summary: "Set the limits of the budget with this scope and period; make the budget if there is none.",
+        needs: Needs::Owner,
+        parameters: &[],
+        takes: Some("BudgetDraft"),
+        status: 200,
+        gives: Gives::Reply("budget"),
+        serve: Some(|| post(rest::set_budget)),
+    },
+    Route {
+        method: Method::Post,
+        path: "/api/v1/budgets/{id}/reset",
+        summary: "Let a budget count from zero again.",
+        needs: Needs::Owner,
+        parameters: &[BUDGET],
+        takes: None,
+        status: 200,
+        gives: Gives::Reply("budget"),
+        serve: Some(|| post(rest::reset_budget)),
+    },
+    Route {
+        method: Method::Delete,
+        path: "/api/v1/budgets/{id}",
+        summary: "Remove a budget.",
+        needs: Needs::Owner,
+        parameters: &[BUDGET],
+        takes: None,
+        status: 200,
+        gives: Gives::Reply("budget"),
+        serve: Some(|| delete(rest::remove_budget)),
     },
     Route {
         method: Method::Get,

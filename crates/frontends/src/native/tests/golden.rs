@@ -39,6 +39,7 @@ fn summary() -> Summary {
         queued: 0,
         turns: 1,
         cost_usd: Some(0.25),
+        over_budget: None,
         forked_from: None,
     }
 }
