@@ -181,7 +181,11 @@ request?: RequestId,
 /**
  * The seconds from now, or from the opening of each later request; absent for no deadline.
  */
-seconds?: number, } | { "name": "native",
+seconds?: number, } | { "name": "set_budget",
+/**
+ * The limits; absent removes the budget.
+ */
+budget?: BudgetTerms, } | { "name": "reset_budget" } | { "name": "native",
 /**
  * The message.
  */
@@ -644,6 +648,144 @@ address?: string,
 user_agent?: string, };
 
 /**
+ * A budget.
+ */
+export type Budget = {
+/**
+ * The budget's id.
+ */
+budget: BudgetId,
+/**
+ * Whose use the budget counts.
+ */
+scope: BudgetScope,
+/**
+ * The limits.
+ */
+limits: Limits,
+/**
+ * When the budget begins again by itself; absent for never.
+ */
+per?: Period,
+/**
+ * When the budget was made or last reset.
+ */
+since: Millis,
+/**
+ * What was used before `since` on the same day, and does not count.
+ */
+before: Spending,
+/**
+ * When the limits were last set.
+ */
+made_at: Millis,
+/**
+ * Who set the limits.
+ */
+made_by: Actor, };
+
+/**
+ * A budget with what is spent of it now.
+ */
+export type BudgetDescription = {
+/**
+ * What is spent of it.
+ */
+spent: Spending,
+/**
+ * How far the budget is spent.
+ */
+level: Level,
+/**
+ * Why a limit may not hold, such as an agent that does not report its cost.
+ */
+note?: string,
+/**
+ * The budget's id.
+ */
+budget: BudgetId,
+/**
+ * Whose use the budget counts.
+ */
+scope: BudgetScope,
+/**
+ * The limits.
+ */
+limits: Limits,
+/**
+ * When the budget begins again by itself; absent for never.
+ */
+per?: Period,
+/**
+ * When the budget was made or last reset.
+ */
+since: Millis,
+/**
+ * What was used before `since` on the same day, and does not count.
+ */
+before: Spending,
+/**
+ * When the limits were last set.
+ */
+made_at: Millis,
+/**
+ * Who set the limits.
+ */
+made_by: Actor, };
+
+/**
+ * What someone asks a budget to be. A budget with the same scope and period gets these limits and keeps its spending.
+ */
+export type BudgetDraft = {
+/**
+ * Whose use the budget counts.
+ */
+scope?: BudgetScope,
+/**
+ * The limits.
+ */
+limits: Limits,
+/**
+ * When the budget begins again by itself; absent for never.
+ */
+per?: Period, };
+
+/**
+ * The id of a budget: eight characters that people can type; `session:ID` for the budget of a session.
+ */
+export type BudgetId = string;
+
+/**
+ * Whose use a budget counts.
+ */
+export type BudgetScope = { "kind": "user" } | { "kind": "project",
+/**
+ * An absolute path on the daemon's machine.
+ */
+folder: string, } | { "kind": "agent",
+/**
+ * The agent's kind.
+ */
+agent: string, } | { "kind": "session",
+/**
+ * The session.
+ */
+session: SessionId, };
+
+/**
+ * The limits of a session's own budget.
+ */
+export type BudgetTerms = {
+/**
+ * The limits.
+ */
+limits: Limits,
+/**
+ * When the budget begins again by itself; absent for never.
+ */
+per?: Period, };
+
+/**
  * A client's call.
  */
 export type Call = { "type": "list",
@@ -815,7 +957,23 @@ rule: RuleId, } | { "type": "rule_test" } & TestRule | { "type": "rule_simulate"
 /**
  * The record's position.
  */
-position: Position, } | { "type": "token_create" } & CreateToken | { "type": "token_list" } | { "type": "token_revoke",
+position: Position, } | { "type": "budget_list",
+/**
+ * Only the budgets that count this session, with its own.
+ */
+session?: SessionId, } | { "type": "budget_set",
+/**
+ * The budget.
+ */
+budget: BudgetDraft, } | { "type": "budget_reset",
+/**
+ * The budget's id.
+ */
+budget: BudgetId, } | { "type": "budget_remove",
+/**
+ * The budget's id.
+ */
+budget: BudgetId, } | { "type": "token_create" } & CreateToken | { "type": "token_list" } | { "type": "token_revoke",
 /**
  * The token's public name.
  */
@@ -1193,7 +1351,23 @@ rule: RuleId, } | { "type": "rule_test" } & TestRule | { "type": "rule_simulate"
 /**
  * The record's position.
  */
-position: Position, } | { "type": "token_create" } & CreateToken | { "type": "token_list" } | { "type": "token_revoke",
+position: Position, } | { "type": "budget_list",
+/**
+ * Only the budgets that count this session, with its own.
+ */
+session?: SessionId, } | { "type": "budget_set",
+/**
+ * The budget.
+ */
+budget: BudgetDraft, } | { "type": "budget_reset",
+/**
+ * The budget's id.
+ */
+budget: BudgetId, } | { "type": "budget_remove",
+/**
+ * The budget's id.
+ */
+budget: BudgetId, } | { "type": "token_create" } & CreateToken | { "type": "token_list" } | { "type": "token_revoke",
 /**
  * The token's public name.
  */
@@ -1492,7 +1666,15 @@ rule: Rule, } | { "type": "rule_removed",
 /**
  * The rule as it was.
  */
-rule: Rule, } | { "type": "account_changed",
+rule: Rule, } | { "type": "budget_saved",
+/**
+ * The budget as it is now.
+ */
+budget: Budget, } | { "type": "budget_removed",
+/**
+ * The budget as it was.
+ */
+budget: Budget, } | { "type": "account_changed",
 /**
  * The agent's kind.
  */
@@ -1521,7 +1703,11 @@ requests: Array<Waiting>,
 /**
  * The rules for projects and for every session, oldest first.
  */
-rules?: Array<Rule>, };
+rules?: Array<Rule>,
+/**
+ * The budgets for projects, agents and every session, oldest first.
+ */
+budgets?: Array<Budget>, };
 
 /**
  * What is done about a call.
@@ -1838,7 +2024,11 @@ parent?: string,
 /**
  * The size of the context window in tokens, if the agent reports it.
  */
-context_window?: number, } | { "type": "compacted",
+context_window?: number,
+/**
+ * The figure says only how full the context is: nothing was used.
+ */
+context_only?: boolean, } | { "type": "compacted",
 /**
  * The trigger: `manual` or `auto`.
  */
@@ -1986,7 +2176,19 @@ deadline?: Millis,
 /**
  * How long each later request waits; absent for without end.
  */
-seconds?: number, } | { "type": "mcp_servers",
+seconds?: number, } | { "type": "budget_changed",
+/**
+ * The limits; absent if the session has no budget of its own any more.
+ */
+budget?: BudgetTerms,
+/**
+ * Everything used so far no longer counts.
+ */
+reset?: boolean, } | { "type": "budget_reached",
+/**
+ * The budget, and how far it is spent.
+ */
+standing: Standing, } | { "type": "mcp_servers",
 /**
  * All servers.
  */
@@ -2405,6 +2607,11 @@ tools?: Array<string>,
 scope?: string, };
 
 /**
+ * What a budget limits.
+ */
+export type Measure = "cost" | "tokens" | "turns";
+
+/**
  * Milliseconds since 1970, UTC.
  */
 export type Millis = number;
@@ -2634,6 +2841,11 @@ version?: string,
 held_by?: number, };
 
 /**
+ * When a budget begins again by itself.
+ */
+export type Period = "day";
+
+/**
  * One step of a plan.
  */
 export type PlanStep = {
@@ -2698,7 +2910,7 @@ message: string,
  */
 program?: string,
 /**
- * The transport that would be used.
+ * The transport that would be used. Earlier versions call it `road`.
  */
 transport?: Transport,
 /**
@@ -2794,7 +3006,15 @@ export type RefusalCode = "not_found" | "unauthenticated" | "forbidden" | "unsup
 /**
  * The result of a call.
  */
-export type ReplyBody = { "reply": "done" } | { "reply": "rules",
+export type ReplyBody = { "reply": "done" } | { "reply": "budgets",
+/**
+ * The budgets, oldest first; the budget of the session itself comes first.
+ */
+budgets: Array<BudgetDescription>, } | { "reply": "budget",
+/**
+ * The budget.
+ */
+budget: BudgetDescription, } | { "reply": "rules",
 /**
  * Each rule, and whether it is in force.
  */
@@ -3336,7 +3556,11 @@ request?: RequestId,
 /**
  * The seconds from now, or from the opening of each later request; absent for no deadline.
  */
-seconds?: number, } | { "name": "native",
+seconds?: number, } | { "name": "set_budget",
+/**
+ * The limits; absent removes the budget.
+ */
+budget?: BudgetTerms, } | { "name": "reset_budget" } | { "name": "native",
 /**
  * The message.
  */
@@ -3371,7 +3595,15 @@ limits: Limits, } | { "type": "reply",
 /**
  * The id of the call.
  */
-id: CommandId, } & ({ "reply": "done" } | { "reply": "rules",
+id: CommandId, } & ({ "reply": "done" } | { "reply": "budgets",
+/**
+ * The budgets, oldest first; the budget of the session itself comes first.
+ */
+budgets: Array<BudgetDescription>, } | { "reply": "budget",
+/**
+ * The budget.
+ */
+budget: BudgetDescription, } | { "reply": "rules",
 /**
  * Each rule, and whether it is in force.
  */
@@ -3575,6 +3807,27 @@ now?: Millis,
 incarnation?: string, };
 
 /**
+ * A session's own budget.
+ */
+export type SessionBudget = {
+/**
+ * The limits.
+ */
+limits: Limits,
+/**
+ * When the budget begins again by itself; absent for never.
+ */
+per?: Period,
+/**
+ * Since when the budget counts.
+ */
+since: Millis,
+/**
+ * What was used since, without the running turn.
+ */
+spent: Spending, };
+
+/**
  * The id of a session. Ids are time-ordered: newer sessions sort after older ones.
  */
 export type SessionId = string;
@@ -3664,6 +3917,10 @@ unattended?: boolean,
  * absent.
  */
 deadline_seconds?: number,
+/**
+ * The session's own budget. Portolan enforces it for every agent.
+ */
+budget?: BudgetTerms,
 /**
  * Resume this conversation: the agent's own session id.
  */
@@ -3784,6 +4041,31 @@ truncated: boolean, };
 export type SpecOption = "cwd" | "prompt" | "name" | "model" | "mode" | "env" | "system_prompt" | "allowed_tools" | "disallowed_tools" | "mcp_servers" | "subagents" | "hooks" | "setting_sources" | "extra_dirs" | "max_turns" | "max_budget_usd" | "json_schema" | "resume" | "fork";
 
 /**
+ * What was used.
+ */
+export type Spending = {
+/**
+ * The cost, as far as agents report it; absent if no turn reported its cost.
+ */
+cost_usd?: Usd,
+/**
+ * Tokens that models read and wrote. Tokens from a cache do not count.
+ */
+tokens: number,
+/**
+ * Turns that ended.
+ */
+turns: number,
+/**
+ * The turns of unknown cost, because the agent did not report it. `cost_usd` does not include them.
+ */
+unpriced_turns: number,
+/**
+ * A part of `tokens` is an estimate: the sum of a turn that still runs, or that ended without a figure.
+ */
+estimated?: boolean, };
+
+/**
  * The progress of a command.
  */
 export type Stage = { "stage": "accepted" } | { "stage": "sending" } | { "stage": "delivered" } | { "stage": "consumed",
@@ -3799,6 +4081,43 @@ refusal: Refusal, } | { "stage": "uncertain",
  * The reason.
  */
 reason: string, };
+
+/**
+ * How far a budget is spent, by the limit that binds.
+ */
+export type Standing = {
+/**
+ * The budget's id.
+ */
+budget: BudgetId,
+/**
+ * Whose use the budget counts.
+ */
+scope: BudgetScope,
+/**
+ * When the budget begins again by itself; absent for never.
+ */
+per?: Period,
+/**
+ * How far the budget is spent.
+ */
+level: Level,
+/**
+ * The limit that binds.
+ */
+measure: Measure,
+/**
+ * What is spent, in the unit of the measure.
+ */
+spent: number,
+/**
+ * The limit, in the same unit.
+ */
+limit: number,
+/**
+ * `spent` holds an estimate.
+ */
+estimated?: boolean, };
 
 /**
  * Where a reader begins.
@@ -3894,6 +4213,14 @@ rules: Array<string>,
  * This session's own rules.
  */
 session_rules?: Array<Rule>,
+/**
+ * This session's own budget.
+ */
+budget?: SessionBudget,
+/**
+ * The budgets of this session that are nearly or wholly spent.
+ */
+budgets?: Array<Standing>,
 /**
  * Tokens so far.
  */
@@ -4009,6 +4336,10 @@ turns: number,
  * The session's cost so far; unknown when absent.
  */
 cost_usd?: number,
+/**
+ * Why prompts wait: the budget that is spent, in words.
+ */
+over_budget?: string,
 /**
  * The session and entry that this session was forked from.
  */
@@ -4272,6 +4603,11 @@ window_minutes?: number,
  * When the limit's next period begins, if the agent reports it.
  */
 resets_at?: Millis, };
+
+/**
+ * US dollars. Whole billionths inside, so that the order of a sum does not matter; a number of dollars on the wire.
+ */
+export type Usd = number;
 
 /**
  * Whether an agent's own option allows or denies. A denial must never be sent as an approval, whatever the option is

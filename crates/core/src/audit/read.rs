@@ -1,6 +1,6 @@
 //! Reads records from a store, a page at a time. Needs no daemon: any store that can be read will do.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, hash_map::Entry};
 
 use serde::Deserialize;
 
@@ -83,10 +83,11 @@ pub(crate) struct Copies(HashMap<SessionId, Seq>);
 impl Copies {
     pub(crate) async fn is_copy(&mut self, store: &dyn Store, placed: &Placed) -> Result<bool, StoreError> {
         let LogId::Session(session) = placed.log else { return Ok(false) };
-        if !self.0.contains_key(&session) {
-            self.0.insert(session, copied_upto(store, session).await?);
-        }
-        Ok(self.0.get(&session).is_some_and(|upto| placed.entry.seq <= *upto))
+        let upto = match self.0.entry(session) {
+            Entry::Occupied(known) => *known.get(),
+            Entry::Vacant(unknown) => *unknown.insert(copied_upto(store, session).await?),
+        };
+        Ok(placed.entry.seq <= upto)
     }
 }
 

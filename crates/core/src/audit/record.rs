@@ -25,12 +25,13 @@ const HEAD: usize = 4 * 1024;
 const SHORTEST_TOKEN: usize = 4;
 
 /// The kinds of a session's events that are records. Answers are in the daemon's log.
-const OF_SESSIONS: [&str; 6] = [
+const OF_SESSIONS: [&str; 7] = [
     "command_accepted",
     "request_decided",
     "rule_added",
     "rule_removed",
     "deadline_changed",
+    "budget_reached",
     "setting_changed",
 ];
 
@@ -139,6 +140,9 @@ fn of_daemon(event: DaemonEvent) -> Found {
             rules: vec![rule.rule],
             ..Found::default()
         },
+        DaemonEvent::BudgetSaved { budget } | DaemonEvent::BudgetRemoved { budget } => {
+            Found { text: Some(format!("{} ({})", budget.limits, budget.scope)), ..Found::default() }
+        }
         DaemonEvent::Started { .. }
         | DaemonEvent::Stopping
         | DaemonEvent::TokenCreated { .. }
@@ -170,6 +174,11 @@ fn of_session(event: Event) -> Option<Found> {
             Found { text: Some(tool_name), rules: rule.into_iter().collect(), ..Found::default() }
         }
         Event::DeadlineChanged { request, .. } => Found { request, ..Found::default() },
+        Event::BudgetReached { standing } => Found {
+            by: Some(Actor::Policy { rule: standing.name() }),
+            text: Some(standing.words()),
+            ..Found::default()
+        },
         Event::SettingChanged { setting: Setting::Mode { mode } } => {
             Found { what: Some("mode_changed".into()), text: Some(mode), ..Found::default() }
         }
