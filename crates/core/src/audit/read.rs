@@ -83,10 +83,14 @@ pub(crate) struct Copies(HashMap<SessionId, Seq>);
 impl Copies {
     pub(crate) async fn is_copy(&mut self, store: &dyn Store, placed: &Placed) -> Result<bool, StoreError> {
         let LogId::Session(session) = placed.log else { return Ok(false) };
-        if !self.0.contains_key(&session) {
-            self.0.insert(session, copied_upto(store, session).await?);
-        }
-        Ok(self.0.get(&session).is_some_and(|upto| placed.entry.seq <= *upto))
+        let upto = if let Some(upto) = self.0.get(&session) {
+            *upto
+        } else {
+            let upto = copied_upto(store, session).await?;
+            self.0.insert(session, upto);
+            upto
+        };
+        Ok(placed.entry.seq <= upto)
     }
 }
 
