@@ -81,16 +81,15 @@ fn oldest() -> AuditQuery {
     AuditQuery { order: AuditOrder::Oldest, ..AuditQuery::default() }
 }
 
-/// Waits until the daemon's log names the end of a request: the session notes it after its own commit.
-async fn closed(world: &World, count: usize) {
+/// Waits for records: a session notes in the daemon's log what happened after its own commit.
+async fn until<T>(world: &World, what: &str, look: impl Fn(&[AuditRecord]) -> Option<T>) -> T {
     for _ in 0..500 {
-        let records = all(world, oldest()).await;
-        if records.iter().filter(|record| record.what == "request_closed").count() >= count {
-            return;
+        if let Some(found) = look(&all(world, oldest()).await) {
+            return found;
         }
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    panic!("the request is never closed");
+    panic!("never so: {what}");
 }
 
 #[tokio::test]
@@ -103,7 +102,9 @@ async fn the_audit_names_who_did_what_and_the_rule_that_decided() {
     ask(&world, session, &puppet, "git status").await;
     let opened = ask(&world, session, &puppet, "rm x").await;
     answer(&world, &ada, session, &opened).await;
-    closed(&world, 1).await;
+    let closed =
+        |records: &[AuditRecord]| records.iter().any(|record| record.what == "request_closed").then_some(());
+    until(&world, "the request is closed", closed).await;
 
     let records = all(&world, oldest()).await;
     let person = |name: &str| format!("{name} (test)");
@@ -199,7 +200,6 @@ async fn the_uses_of_each_rule_are_counted_once_and_survive_a_restart_and_the_en
     assert_eq!(uses(&world, Some(session)).await, [2, 1, 1]);
     assert_eq!(uses(&world, None).await, [2, 1]);
 
-    let before = all(&world, oldest()).await;
     let fork = ForkPoint { session, at: None };
     let spec = SessionSpec { fork: Some(fork), ..SessionSpec::default() };
     let forked = world.registry.create(&owner(), CommandId::random(), spec).await.expect("a fork").session;
@@ -211,8 +211,13 @@ async fn the_uses_of_each_rule_are_counted_once_and_survive_a_restart_and_the_en
         "the fork has the history of its source"
     );
     assert_eq!(uses(&world, None).await, [2, 1], "a fork repeats nothing");
-    let new = told(&all(&world, oldest()).await)[before.len()..].to_vec();
-    assert_eq!(new, [("session_created", "owner (test)".to_owned())], "a fork repeats nothing");
+    let of_fork = until(&world, "the fork is created", |records| {
+        let of_fork: Vec<_> =
+            records.iter().filter(|record| record.session == Some(forked)).cloned().collect();
+        (!of_fork.is_empty()).then_some(of_fork)
+    });
+    let created = ("session_created", "owner (test)".to_owned());
+    assert_eq!(told(&of_fork.await), [created], "a fork repeats nothing");
 
     world.registry.shutdown(Duration::ZERO).await;
     let world = World::over(Arc::clone(&store), Policy::default()).await;

@@ -419,6 +419,31 @@ async fn tokens_are_made_listed_and_revoked_by_rest_and_the_log_tells() {
 }
 
 #[tokio::test]
+async fn an_owner_reads_the_audit_by_rest_page_by_page_and_nobody_else_does() {
+    let mut http = Http::new().await;
+    for name in ["phone", "tablet"] {
+        assert_eq!(http.post("/api/v1/tokens", json!({"name": name, "role": "operator"})).await.0, 201);
+    }
+    let path = "/api/v1/audit?order=oldest&limit=1&who=ada";
+    let (status, first) = http.get(path).await;
+    assert_eq!((status, &first["records"][0]["event"]["name"]), (200, &json!("phone")), "{first}");
+    let (_, second) = http.get(&format!("{path}&from={}", first["next"])).await;
+    assert_eq!(second["records"][0]["event"]["name"], "tablet", "{second}");
+    let (status, shown) = http.get(&format!("/api/v1/audit/{}", first["records"][0]["position"])).await;
+    assert_eq!((status, &shown["details"]["record"]), (200, &first["records"][0]), "{shown}");
+    assert_eq!(shown["details"]["entry"]["event"]["type"], "token_created");
+    let asked = [("/api/v1/audit/x", 400), ("/api/v1/audit/999999", 404), ("/api/v1/audit?limit=0", 400)];
+    for (path, expected) in asked {
+        assert_eq!(http.get(path).await.0, expected, "{path}");
+    }
+    for role in [Role::Viewer, Role::Operator] {
+        http.secret = http.token(role).await;
+        assert_eq!(http.get("/api/v1/audit").await.0, 403);
+        assert_eq!(http.get("/api/v1/audit/1").await.0, 403);
+    }
+}
+
+#[tokio::test]
 async fn events_come_by_sse_and_last_event_id_goes_on_where_they_broke_off() {
     let http = Http::new().await;
     let session = http.create("say one two").await;
