@@ -84,6 +84,7 @@ pub enum Period {
 /// The limits of a budget. At least one is set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
+#[cfg_attr(feature = "schema", schemars(rename = "BudgetLimits"), ts(rename = "BudgetLimits"))]
 #[cfg_attr(feature = "schema", ts(optional_fields))]
 #[serde(deny_unknown_fields)]
 pub struct Limits {
@@ -257,6 +258,7 @@ impl Reached {
 /// How far a budget is spent. A later level is worse.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
+#[cfg_attr(feature = "schema", schemars(rename = "BudgetLevel"), ts(rename = "BudgetLevel"))]
 #[serde(rename_all = "snake_case")]
 pub enum Level {
     /// Below 80 % of every limit.

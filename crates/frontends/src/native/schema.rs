@@ -3,7 +3,11 @@
 //!
 //! The files under `schemas/` are checked in; a test fails when they differ from the output of this code.
 
-use portolan_core::{Refusal, policy::{BudgetDraft, RuleDraft}, ports::LogIn};
+use portolan_core::{
+    Refusal,
+    policy::{BudgetDraft, RuleDraft},
+    ports::LogIn,
+};
 use portolan_protocol::{
     ArchivePast, CreateSession, CreateToken, PROTOCOL, ReplyBody, SendCommand, SimulateRule, TakeUpPast,
     TestRule,
