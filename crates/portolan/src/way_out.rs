@@ -35,8 +35,7 @@ fn words(way_out: &WayOut) -> Option<String> {
             format!("change `{key}` in portolan.toml and restart Portolan")
         }
         WayOut::ListBudgets => {
-            "`portolan budget list` lists the budgets; an owner raises a budget with `portolan budget set`"
-                .into()
+            "`portolan budget list` lists the budgets; an owner raises or resets one".into()
         }
         WayOut::AskForRole { role } => {
             format!("an owner creates a token with that role: `portolan token create NAME --role {role}`")
