@@ -662,7 +662,7 @@ scope: BudgetScope,
 /**
  * The limits.
  */
-limits: Limits,
+limits: BudgetLimits,
 /**
  * When the budget begins again by itself; absent for never.
  */
@@ -695,7 +695,7 @@ spent: Spending,
 /**
  * How far the budget is spent.
  */
-level: Level,
+level: BudgetLevel,
 /**
  * Why a limit may not hold, such as an agent that does not report its cost.
  */
@@ -711,7 +711,7 @@ scope: BudgetScope,
 /**
  * The limits.
  */
-limits: Limits,
+limits: BudgetLimits,
 /**
  * When the budget begins again by itself; absent for never.
  */
@@ -744,7 +744,7 @@ scope?: BudgetScope,
 /**
  * The limits.
  */
-limits: Limits,
+limits: BudgetLimits,
 /**
  * When the budget begins again by itself; absent for never.
  */
@@ -754,6 +754,28 @@ per?: Period, };
  * The id of a budget: eight characters that people can type; `session:ID` for the budget of a session.
  */
 export type BudgetId = string;
+
+/**
+ * How far a budget is spent. A later level is worse.
+ */
+export type BudgetLevel = "fine" | "warn" | "over";
+
+/**
+ * The limits of a budget. At least one is set.
+ */
+export type BudgetLimits = {
+/**
+ * The most US dollars.
+ */
+cost_usd?: Usd,
+/**
+ * The most tokens.
+ */
+tokens?: number,
+/**
+ * The most turns.
+ */
+turns?: number, };
 
 /**
  * Whose use a budget counts.
@@ -779,7 +801,7 @@ export type BudgetTerms = {
 /**
  * The limits.
  */
-limits: Limits,
+limits: BudgetLimits,
 /**
  * When the budget begins again by itself; absent for never.
  */
@@ -3813,7 +3835,7 @@ export type SessionBudget = {
 /**
  * The limits.
  */
-limits: Limits,
+limits: BudgetLimits,
 /**
  * When the budget begins again by itself; absent for never.
  */
@@ -4101,7 +4123,7 @@ per?: Period,
 /**
  * How far the budget is spent.
  */
-level: Level,
+level: BudgetLevel,
 /**
  * The limit that binds.
  */
@@ -4665,7 +4687,7 @@ agent: string, } | { "kind": "copy_past" } | { "kind": "change_setting",
 /**
  * The setting's key.
  */
-key: string, } | { "kind": "ask_for_role",
+key: string, } | { "kind": "list_budgets" } | { "kind": "ask_for_role",
 /**
  * The role.
  */

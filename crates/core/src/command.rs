@@ -517,6 +517,13 @@ mod tests {
             },
             Action::RemoveRule { tool_name: text("Bash"), rule: None },
             Action::SetDeadline { request: Some(RequestId(1)), seconds: Some(60) },
+            Action::SetBudget {
+                budget: Some(BudgetTerms {
+                    limits: crate::policy::Limits { turns: Some(3), ..crate::policy::Limits::default() },
+                    per: Some(crate::policy::budget::Period::Day),
+                }),
+            },
+            Action::ResetBudget,
             Action::Native { body: Value::Null },
         ]
     }

@@ -61,6 +61,8 @@ pub enum WayOut {
         /// The setting's key.
         key: String,
     },
+    /// Look at the budgets; an owner raises or resets one.
+    ListBudgets,
     /// Ask an owner for a token with this role.
     AskForRole {
         /// The role.
@@ -94,6 +96,7 @@ impl WayOut {
             Self::NameFolder { agent: "qwen".into() },
             Self::CopyPast,
             Self::ChangeSetting { key: "policy.allow_bypass".into() },
+            Self::ListBudgets,
             Self::AskForRole { role: Role::Operator },
             Self::ListTokens,
             Self::RevokeToken,

@@ -59,7 +59,6 @@ fn is_level(level: Level) -> impl Fn(&Event) -> bool {
     move |event| matches!(event, Event::BudgetReached { standing } if standing.level == level)
 }
 
-// covers: 002-032
 #[tokio::test]
 async fn sessions_of_a_project_share_its_budget_and_wait_when_it_is_spent() {
     let world = World::new().await;

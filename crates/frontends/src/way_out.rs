@@ -27,6 +27,9 @@ fn words(way_out: &WayOut) -> Option<String> {
         WayOut::NameFolder { .. } => "name a folder".into(),
         WayOut::CopyPast => "or continue in a copy".into(),
         WayOut::ChangeSetting { key } => format!("the setting `{key}` of Portolan decides this"),
+        WayOut::ListBudgets => {
+            "the list of budgets shows what is spent; an owner raises or resets a budget".into()
+        }
         WayOut::AskForRole { role } => format!("ask an owner for a token with the role {role}"),
         WayOut::ListTokens => "the list of tokens shows every token".into(),
         WayOut::RevokeToken => "revoke a token that nobody needs".into(),

@@ -34,6 +34,9 @@ fn words(way_out: &WayOut) -> Option<String> {
         WayOut::ChangeSetting { key } => {
             format!("change `{key}` in portolan.toml and restart Portolan")
         }
+        WayOut::ListBudgets => {
+            "`portolan budget list` lists the budgets; an owner raises or resets one".into()
+        }
         WayOut::AskForRole { role } => {
             format!("an owner creates a token with that role: `portolan token create NAME --role {role}`")
         }

@@ -648,3 +648,67 @@ fn a_request_shows_its_deadline_is_extended_and_denied_at_last() {
     let unknown = home.run(["deadline", &session, "5m", "--request", "99"]);
     assert_eq!(unknown.code, 4, "{unknown:?}");
 }
+
+#[test]
+fn a_session_whose_budget_is_spent_waits_until_an_owner_raises_or_resets_it() {
+    let home = home();
+    let session = home.run(["new", "demo", "say one", "--budget-turns", "1"]).ok().trim().to_owned();
+    wait_for("the spent budget", || state(&home, &session)["summary"]["over_budget"].as_str().map(drop));
+    let sent = home.run(["send", &session, "say two"]);
+    assert_eq!(sent.code, 0, "{sent:?}");
+    let why = "the prompt waits: the budget of this session is spent: 1 of 1 turns (`portolan budget`)";
+    assert!(sent.stderr.contains(why), "{}", sent.stderr);
+    let waited = home.run(["send", &session, "say three", "--wait"]);
+    assert_eq!(waited.code, 1, "{waited:?}");
+    assert!(waited.stderr.contains("the prompt waits until the budget has room"), "{}", waited.stderr);
+    assert!(home.run(["ls"]).ok().contains("2 prompts wait: the budget of this session is spent"));
+    let listed = home.run(["budget", "list", "--session", &session]).ok();
+    assert!(listed.contains("spent: prompts wait") && listed.contains("1 turns"), "{listed}");
+
+    home.run(["budget", "set", "--scope", &format!("session:{session}"), "--turns", "2"]).ok();
+    wait_for("the second turn", || (state(&home, &session)["summary"]["turns"] == 2).then_some(()));
+    home.run(["budget", "reset", &format!("session:{session}")]).ok();
+    wait_for("the third turn", || (state(&home, &session)["summary"]["turns"] == 3).then_some(()));
+    home.run(["budget", "remove", &format!("session:{session}")]).ok();
+    assert_eq!(home.run(["budget", "list", "--session", &session, "--json"]).ok().trim(), "[]");
+    let gone = home.run(["budget", "remove", &format!("session:{session}")]);
+    assert_eq!(gone.code, 4, "{gone:?}");
+}
+
+#[test]
+fn a_budget_of_an_agent_is_listed_and_survives_the_daemon() {
+    let home = home();
+    let set = [
+        "budget",
+        "set",
+        "--scope",
+        "agent:demo",
+        "--cost",
+        "2.50",
+        "--tokens",
+        "90000",
+        "--per",
+        "day",
+        "--json",
+    ];
+    let made: Value = serde_json::from_str(&home.run(set).ok()).unwrap();
+    assert_eq!(
+        (&made["limits"]["cost_usd"], &made["per"], &made["level"]),
+        (&json!(2.5), &json!("day"), &json!("fine"))
+    );
+    home.run(["new", "demo", "say one", "--unattended"]).ok();
+    home.run(["down"]).ok();
+    let listed: Value = serde_json::from_str(&home.run(["budget", "list", "--json"]).ok()).unwrap();
+    assert_eq!((&listed[0]["budget"], &listed[0]["spent"]["turns"]), (&made["budget"], &json!(1)));
+    assert!(listed[0]["spent"]["cost_usd"].as_f64().unwrap() > 0.0, "{listed}");
+    assert!(home.run(["budget", "list"]).ok().contains("$2.50, 90000 tokens per day"));
+    for wrong in [
+        ["budget", "set", "--cost", "0"].as_slice(),
+        &["budget", "set"],
+        &["budget", "set", "--turns", "1", "--per", "week"],
+        &["budget", "set", "--turns", "1", "--scope", "planet"],
+    ] {
+        assert_eq!(home.run(wrong).code, 2, "{wrong:?}");
+    }
+    assert_eq!(home.run(["budget", "set", "--turns", "1", "--scope", "agent:nobody"]).code, 4);
+}

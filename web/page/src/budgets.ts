@@ -1,6 +1,6 @@
 /** Budgets: their words, and the drafts that forms make of them. */
 
-import type { Budget, BudgetDescription, BudgetDraft, BudgetScope, Limits, Measure, Standing } from "@portolan/client";
+import type { Budget, BudgetDescription, BudgetDraft, BudgetLimits, BudgetScope, Measure, Standing } from "@portolan/client";
 import { count, dollars } from "./words.ts";
 
 /** An amount in the unit of its measure. */
@@ -50,7 +50,7 @@ export function standingOf({ scope, per, level, measure, spent, limit, estimated
 }
 
 /** The limits in words. */
-export function limitsWords({ cost_usd, tokens, turns }: Limits): string {
+export function limitsWords({ cost_usd, tokens, turns }: BudgetLimits): string {
   return [
     ...(cost_usd === undefined ? [] : [amount("cost", cost_usd)]),
     ...(tokens === undefined ? [] : [amount("tokens", tokens)]),
@@ -91,8 +91,8 @@ export function fieldsOf({ scope, limits, per }: Pick<Budget, "scope" | "limits"
 
 /** The draft of a form; null while the form is not complete. */
 export function draftOf({ scope, folder, agent, session, cost, tokens, turns, daily }: BudgetFields): BudgetDraft | null {
-  const limits: Limits = {};
-  const read: [keyof Limits, string, boolean][] = [["cost_usd", cost, false], ["tokens", tokens, true], ["turns", turns, true]];
+  const limits: BudgetLimits = {};
+  const read: [keyof BudgetLimits, string, boolean][] = [["cost_usd", cost, false], ["tokens", tokens, true], ["turns", turns, true]];
   for (const [name, text, whole] of read) {
     if (!String(text).trim()) continue;
     const value = Number(text);

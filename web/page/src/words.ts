@@ -148,6 +148,8 @@ export function wayOutOf(way: WayOut): string | undefined {
       return "or continue in a copy";
     case "change_setting":
       return `\`${way.key}\` in the configuration decides this`;
+    case "list_budgets":
+      return "the page of rules lists the budgets; an owner raises or resets one";
     case "ask_for_role":
       return `ask an owner for a token with the role ${way.role}`;
     case "list_tokens":

@@ -55,6 +55,7 @@ const ways: { [Kind in WayOut["kind"]]: Extract<WayOut, { kind: Kind }> } = {
   name_folder: { kind: "name_folder", agent: "qwen" },
   copy_past: { kind: "copy_past" },
   change_setting: { kind: "change_setting", key: "policy.allow_bypass" },
+  list_budgets: { kind: "list_budgets" },
   ask_for_role: { kind: "ask_for_role", role: "operator" },
   list_tokens: { kind: "list_tokens" },
   revoke_token: { kind: "revoke_token" },

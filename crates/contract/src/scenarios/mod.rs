@@ -3,6 +3,7 @@
 //! Each scenario has the agent under test, a fresh environment ([`Bench`]) and its own time limit. It reads Portolan's
 //! events and the requests to the model, never the agent's own messages.
 
+mod budget;
 mod errors;
 mod hooks;
 mod input;
@@ -132,6 +133,11 @@ static SCENARIOS: &[Scenario] = &[
         "unattended",
         "In an unattended session, what no rule allows is denied at once.",
         rules::unattended
+    ),
+    scenario!(
+        "budget",
+        "A session stops when its turns or tokens are spent; a waiting prompt goes on after a raise or a reset.",
+        budget::holds
     ),
     scenario!("question", "Questions are answered with one choice, with several, and with free text.",
         question::all_kinds,

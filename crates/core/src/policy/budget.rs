@@ -37,8 +37,9 @@ pub struct Usd(u64);
 
 impl From<f64> for Usd {
     fn from(dollars: f64) -> Self {
-        // Negative amounts and what is no number become zero; the largest amounts stop at the largest number.
-        Self((dollars * 1e9).round() as u64)
+        // Negative amounts and what is no number become zero; the largest amounts stop at the largest number. An
+        // amount above zero stays above zero.
+        Self(((dollars * 1e9).round() as u64).max(u64::from(dollars > 0.0)))
     }
 }
 
@@ -84,18 +85,25 @@ pub enum Period {
 /// The limits of a budget. At least one is set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
+#[cfg_attr(
+    feature = "schema",
+    schemars(rename = "BudgetLimits", extend("minProperties" = 1)),
+    ts(rename = "BudgetLimits")
+)]
 #[cfg_attr(feature = "schema", ts(optional_fields))]
 #[serde(deny_unknown_fields)]
 pub struct Limits {
     /// The most US dollars.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(with = "f64", extend("exclusiveMinimum" = 0)))]
     pub cost_usd: Option<Usd>,
     /// The most tokens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "schema", ts(type = "number"))]
+    #[cfg_attr(feature = "schema", ts(type = "number"), schemars(with = "u64", extend("minimum" = 1)))]
     pub tokens: Option<u64>,
     /// The most turns.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(with = "u32", extend("minimum" = 1)))]
     pub turns: Option<u32>,
 }
 
@@ -257,6 +265,7 @@ impl Reached {
 /// How far a budget is spent. A later level is worse.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
+#[cfg_attr(feature = "schema", schemars(rename = "BudgetLevel"), ts(rename = "BudgetLevel"))]
 #[serde(rename_all = "snake_case")]
 pub enum Level {
     /// Below 80 % of every limit.

@@ -5,7 +5,7 @@
 
 use super::{Registry, gone, ledger::User};
 use crate::{
-    Action, CommandId, DaemonEvent, Principal, Refusal, RefusalCode, Role, SessionId,
+    Action, CommandId, DaemonEvent, Principal, Refusal, RefusalCode, Role, SessionId, WayOut,
     command::Stage,
     policy::{
         Budget, BudgetDraft, BudgetId, BudgetScope, BudgetTerms, Spending,
@@ -233,4 +233,5 @@ fn no_cost() -> String {
 
 fn no_budget(budget: &BudgetId) -> Refusal {
     Refusal::new(RefusalCode::NotFound, format!("there is no budget `{}`", budget.0.escape_debug()))
+        .with_way_out(WayOut::ListBudgets)
 }

@@ -5,7 +5,7 @@
 
 use super::{Machine, memory::Running};
 use crate::{
-    Action, Actor, Event, Millis, Refusal, RefusalCode,
+    Action, Actor, Event, Millis, Refusal, RefusalCode, WayOut,
     event::{Level as Importance, TurnOrigin},
     log::Book,
     policy::{
@@ -190,6 +190,7 @@ fn say(book: &mut Book<State>, now: Millis, standing: Standing) -> crate::Seq {
 pub(super) fn refuse_steering(state: &State) -> Result<(), Refusal> {
     let stops = |standing: &&Standing| standing.level == Level::Over && standing.measure != Measure::Turns;
     state.budgets.iter().find(stops).map_or(Ok(()), |standing| {
-        Err(Refusal::new(RefusalCode::Busy, format!("{}; the prompt waits", standing.words())))
+        let message = format!("{}; the prompt waits", standing.words());
+        Err(Refusal::new(RefusalCode::Busy, message).with_way_out(WayOut::ListBudgets))
     })
 }

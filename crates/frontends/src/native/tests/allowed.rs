@@ -287,6 +287,10 @@ async fn whatever_the_openapi_document_allows_is_not_refused_as_malformed() {
                     assert!(matches!(status, 400 | 404), "{label}: {status} {message}");
                     continue;
                 }
+                // Nor whether the folder of a project is there.
+                if label.contains("/api/v1/budgets") && message.contains("is not a folder") {
+                    continue;
+                }
                 if code == "invalid" || matches!(status, 400 | 405 | 413 | 415 | 429 | 500..) {
                     refused
                         .insert(format!("{label}: {status} {} {address} {sent}", told["error"]["message"]));
