@@ -28,6 +28,7 @@ fn words(way_out: &WayOut) -> Option<String> {
         WayOut::CopyPast => "or continue in a copy".into(),
         WayOut::ChangeSetting { key } => format!("the setting `{key}` of Portolan decides this"),
         WayOut::AskForRole { role } => format!("ask an owner for a token with the role {role}"),
+        WayOut::RemoveRule { .. } => "remove that rule".into(),
         WayOut::ListTokens => "the list of tokens shows every token".into(),
         WayOut::RevokeToken => "revoke a token that nobody needs".into(),
         WayOut::RotateOwnerToken => "give that token another secret instead".into(),

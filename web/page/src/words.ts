@@ -149,6 +149,8 @@ export function wayOutOf(way: WayOut): string | undefined {
       return `\`${way.key}\` in the configuration decides this`;
     case "ask_for_role":
       return `ask an owner for a token with the role ${way.role}`;
+    case "remove_rule":
+      return "or remove that rule";
     case "list_tokens":
       return "the list of tokens shows every token";
     case "revoke_token":
