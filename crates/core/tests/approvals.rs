@@ -153,11 +153,12 @@ async fn an_interrupt_settles_every_pending_approval_for_every_client() {
     let mut reader = world.attach(session, Start::After(Seq::ZERO)).await;
     let interrupt = Action::Interrupt;
     world.registry.submit(&owner(), session, CommandId::random(), interrupt).await.expect("an interrupt");
-    for wanted in [first, second] {
-        let closed = reader
-            .until(|event| matches!(event, Event::RequestClosed { request, .. } if *request == wanted))
-            .await;
-        let Event::RequestClosed { outcome, .. } = closed else { unreachable!("just found") };
-        assert!(matches!(outcome, Outcome::Interrupted { .. }), "{outcome:?}");
-    }
+    let is_last = |event: &Event| matches!(event, Event::RequestClosed { request, .. } if *request == second);
+    reader.until(is_last).await;
+    let interrupted = |event: &Event| match event {
+        Event::RequestClosed { request, outcome: Outcome::Interrupted { .. } } => Some(*request),
+        _ => None,
+    };
+    let settled: Vec<_> = reader.seen.iter().filter_map(|(_, event)| interrupted(event)).collect();
+    assert_eq!(settled, [first, second]);
 }
