@@ -40,6 +40,7 @@ impl Heard {
             match report {
                 Report::Event { raw, .. }
                 | Report::TurnEnded { raw, .. }
+                | Report::Unasked { raw, .. }
                 | Report::RequestOpened { raw, .. } => {
                     *raw = None;
                 }

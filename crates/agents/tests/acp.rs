@@ -98,12 +98,39 @@ async fn an_agent_needs_only_a_command() {
     assert_eq!(session.stop().await.reason, ExitReason::Stopped);
 }
 
+/// A turn in which Portolan asks once about what it is to do, and gets a yes.
+async fn allowed_turn(session: &mut Session, text: &str) -> Vec<Report> {
+    let from = session.seen.len();
+    session.prompt(text).await;
+    let (key, ask) = session.request().await;
+    session.answer(key, ask, Answer::allow()).await;
+    session.result().await;
+    session.seen[from..].to_vec()
+}
+
+// covers: 003-062
+#[tokio::test]
+async fn nothing_is_written_or_run_for_an_agent_that_is_denied() {
+    let place = place();
+    let mut session = ready(&acp(place.command.clone()), spec(place.folder.path())).await;
+    for prompt in ["write", "run"] {
+        let from = session.seen.len();
+        session.prompt(prompt).await;
+        let (key, ask) = session.request().await;
+        session.answer(key, ask, Answer::deny(Some("not today".into()))).await;
+        session.result().await;
+        assert!(said(&session.seen[from..])[0].contains("not today"), "{:?}", &session.seen[from..]);
+    }
+    assert!(!place.folder.path().join("made.txt").exists());
+    session.stop().await;
+}
+
 // covers: 003-062
 #[tokio::test]
 async fn files_are_written_for_an_agent_only_inside_the_folder() {
     let place = place();
     let mut session = ready(&acp(place.command.clone()), spec(place.folder.path())).await;
-    let (reports, _) = session.turn("write").await;
+    let reports = allowed_turn(&mut session, "write").await;
     assert!(said(&reports)[0].contains("result"), "{reports:?}");
     assert_eq!(fs::read_to_string(place.folder.path().join("made.txt")).unwrap(), "made\n");
     let (reports, _) = session.turn("escape").await;
@@ -116,7 +143,7 @@ async fn files_are_written_for_an_agent_only_inside_the_folder() {
 async fn a_command_that_was_run_for_an_agent_ends_with_it() {
     let place = place();
     let mut session = ready(&acp(place.command.clone()), spec(place.folder.path())).await;
-    let (reports, _) = session.turn("run").await;
+    let reports = allowed_turn(&mut session, "run").await;
     assert!(said(&reports)[0].contains("terminal-1"), "{reports:?}");
     let marked = || {
         let all = fs::read_dir("/proc").unwrap().flatten();

@@ -298,6 +298,13 @@ impl Capabilities {
         answered.unwrap_or(mode).to_owned()
     }
 
+    /// Can a rule stop what the agent does in this mode? Not if the agent then does some things without asking, or lets a
+    /// model decide.
+    pub fn rules_bind(&self, mode: &str) -> bool {
+        let asks = self.asks(&self.working_mode(mode));
+        self.rules == RulesBind::Enforced || !matches!(asks, Asks::Some | Asks::Nothing)
+    }
+
     /// `Ok` if `flag` is true; otherwise a refusal that names the agent and the missing capability.
     pub fn require(flag: bool, agent: &str, what: &str) -> Result<(), Refusal> {
         if flag {

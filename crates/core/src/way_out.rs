@@ -6,7 +6,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{Role, Seq, SessionId};
+use crate::{Role, Seq, SessionId, policy::RuleId};
 
 /// What the sender of a refused command can do. The refusal's `retry_after_ms` says when to try again.
 ///
@@ -68,6 +68,11 @@ pub enum WayOut {
         /// The role.
         role: Role,
     },
+    /// Remove this rule.
+    RemoveRule {
+        /// The rule.
+        rule: RuleId,
+    },
     /// Look for the token in the list of tokens.
     ListTokens,
     /// Revoke a token that nobody needs any more.
@@ -98,6 +103,7 @@ impl WayOut {
             Self::ChangeSetting { key: "policy.allow_bypass".into() },
             Self::ListBudgets,
             Self::AskForRole { role: Role::Operator },
+            Self::RemoveRule { rule: RuleId("r1".into()) },
             Self::ListTokens,
             Self::RevokeToken,
             Self::RotateOwnerToken,

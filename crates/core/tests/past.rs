@@ -14,6 +14,7 @@ use common::{World, capabilities, spec};
 use portolan_core::{
     Action, Actor, Capabilities, CommandId, Event, Generation, LogId, Millis, Refusal, RefusalCode, Role,
     Seq, SessionId, SessionSpec, WayOut,
+    access::Bypass,
     capabilities::NativeProtocol,
     event::{AgentInfo, Content, ExitReason, ToolKind, ToolOutcome, TurnOutcome, TurnResult},
     log::delivery::Start,
@@ -184,6 +185,23 @@ async fn the_list_is_newest_first_and_bounded_and_names_existing_sessions() {
     let taken = world.registry.take_up(&owner(), CommandId::random(), take_up(FIRST)).await.expect("taken");
     let all = world.registry.past(&owner(), listing()).await.expect("a list");
     assert_eq!(ids(&all), [(SECOND.to_owned(), None), (FIRST.to_owned(), Some(taken.session.session))]);
+}
+
+// covers: 004-042
+#[tokio::test]
+async fn an_import_leads_to_a_mode_that_asks_nobody_only_for_an_owner_and_only_if_allowed() {
+    let allowing = Policy { bypass: Bypass::ForOwners, ..Policy::default() };
+    let operator = principal("operator", Role::Operator);
+    for (policy, who, refused) in
+        [(Policy::default(), owner(), true), (allowing.clone(), operator, true), (allowing, owner(), false)]
+    {
+        let world = World::with_past(Arc::new(MemoryStore::new()), policy, kept(conversation())).await;
+        let spec = SessionSpec { mode: Some("off".into()), ..SessionSpec::default() };
+        let asked = TakeUp { spec, ..take_up(FIRST) };
+        let taken = world.registry.take_up(&who, CommandId::random(), asked).await;
+        let forbidden = taken.err().map(|refusal| refusal.code) == Some(RefusalCode::Forbidden);
+        assert_eq!(forbidden, refused, "{}", who.name);
+    }
 }
 
 #[derive(Debug)]

@@ -4,11 +4,11 @@ use portolan_core::{
     Actor, Millis, SessionId,
     policy::{
         Call, Decision, Effect, Facts, Mode, Reading, Rule, RuleId, RuleScope, RuleSet, Situation, decide,
-        mode::MODES, rule::Identity,
+        facts::Place, mode::MODES, rule::Identity,
     },
 };
 use proptest::prelude::*;
-use serde_json::json;
+use serde_json::{Value, json};
 
 const SESSION: SessionId = SessionId::from_u128(7);
 const HERE: Identity = Identity { device: 1, inode: 1 };
@@ -40,6 +40,13 @@ fn text() -> impl Strategy<Value = String> {
         "@run(sudo *)",
         "Edit(src/**)",
         "@edit",
+        "Edit(**)",
+        "@edit(.git/config)",
+        "Read(.env)",
+        "@read",
+        "WebFetch(example.org)",
+        "mcp__db__*",
+        "mcp__db__query(database=test*)",
     ];
     prop::sample::select(patterns.map(str::to_owned).to_vec())
 }
@@ -94,11 +101,29 @@ fn mode() -> impl Strategy<Value = Mode> {
 }
 
 fn decided(command: &str, rules: &[Rule], mode: Mode) -> Decision {
-    let input = json!({ "command": command });
-    let reading = Reading::of(Call::new("Bash", &input));
+    judged(&("Bash".to_owned(), json!({ "command": command })), rules, mode)
+}
+
+/// A call of any kind: commands, files inside and outside of the folder, addresses, tools of MCP servers.
+fn call() -> impl Strategy<Value = (String, Value)> {
+    let run = simple().prop_map(|command| ("Bash".to_owned(), json!({ "command": command })));
+    let tool = prop::sample::select(vec!["Edit", "Write", "Read", "write_file"]);
+    let path = prop::sample::select(vec!["src/a.rs", "b.txt", ".git/config", ".env", "/etc/passwd", "a\nb"]);
+    let file = (tool, path).prop_map(|(tool, path)| (tool.to_owned(), json!({ "file_path": path })));
+    let fetch = Just(("WebFetch".to_owned(), json!({ "url": "https://example.org/x" })));
+    let other = Just(("mcp__db__query".to_owned(), json!({ "database": "test1" })));
+    prop_oneof![4 => run, 4 => file, 1 => fetch, 1 => other]
+}
+
+fn judged((tool, input): &(String, Value), rules: &[Rule], mode: Mode) -> Decision {
+    let reading = Reading::of(Call::new(tool, input));
     let (set, unreadable) = RuleSet::new(rules.iter().cloned());
     assert_eq!(unreadable, []);
-    let facts = facts();
+    let mut facts = facts();
+    for path in reading.paths() {
+        let lies = vec![facts.folder.join(&path)];
+        facts.places.insert(path, Place { lies, is_ordinary: true });
+    }
     decide(
         &reading,
         Situation { session: Some(SESSION), mode, rules: &[&set], facts: &facts, now: Millis(1) },
@@ -111,31 +136,33 @@ proptest! {
 
     // covers: 002-070
     #[test]
-    fn the_order_of_rules_never_matters(rules in rules(), command in simple(), mode in mode()) {
-        let mut turned = rules.clone();
-        turned.reverse();
-        prop_assert_eq!(decided(&command, &rules, mode), decided(&command, &turned, mode));
+    fn the_order_of_rules_never_matters(
+        (rules, shuffled) in rules().prop_flat_map(|rules| (Just(rules.clone()), Just(rules).prop_shuffle())),
+        call in call(), mode in mode(),
+    ) {
+        prop_assert_eq!(judged(&call, &rules, mode), judged(&call, &shuffled, mode));
     }
 
     // covers: 002-082
     #[test]
     fn an_allow_never_lifts_a_deny_that_is_not_overridable(
-        rules in rules(), added in rule(), command in simple(), mode in mode(),
+        rules in rules(), added in rule(), call in call(), mode in mode(),
     ) {
         let rules: Vec<Rule> = rules.into_iter().map(|rule| Rule { overridable: false, ..rule }).collect();
-        if decided(&command, &rules, mode) == Decision::Deny && mode != Mode::DontAsk {
+        // In the mode `default` only a rule denies.
+        if judged(&call, &rules, Mode::Default) == Decision::Deny {
             let added = Rule { effect: Effect::Allow, overridable: false, ..added };
             let more: Vec<Rule> = rules.iter().cloned().chain([added]).collect();
-            prop_assert_eq!(decided(&command, &more, mode), Decision::Deny);
+            prop_assert_eq!(judged(&call, &more, mode), Decision::Deny);
         }
     }
 
     #[test]
-    fn a_deny_never_allows_more(rules in rules(), added in rule(), command in simple(), mode in mode()) {
+    fn a_deny_never_allows_more(rules in rules(), added in rule(), call in call(), mode in mode()) {
         let added = Rule { effect: Effect::Deny, ..added };
         let more: Vec<Rule> = rules.iter().cloned().chain([added]).collect();
-        if decided(&command, &rules, mode) != Decision::Allow {
-            prop_assert_ne!(decided(&command, &more, mode), Decision::Allow);
+        if judged(&call, &rules, mode) != Decision::Allow {
+            prop_assert_ne!(judged(&call, &more, mode), Decision::Allow);
         }
     }
 
@@ -276,7 +303,7 @@ fn risk_is_given_with_reasons_and_reasons_only_raise_it() {
         ("npm publish", "publishes something"),
         ("cat ~/.ssh/id_rsa", "belongs to credentials"),
         ("cat ../x", "leaves the session's folder"),
-        ("python -c 1", "cannot see"),
+        ("python -c 1", "that Portolan cannot see"),
         ("echo 'x", "cannot be read"),
     ] {
         let (level, reasons) = risk("Bash", json!({ "command": command }));

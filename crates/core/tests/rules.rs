@@ -11,6 +11,7 @@ use portolan_core::{
     Action, Actor, CommandId, Event, RefusalCode, Role, Seq, SessionId,
     log::delivery::Start,
     policy::{Decision, Effect, Mode, RuleDraft, RuleScope, rule::ScopeDraft},
+    ports::{Doer, Order},
     registry::Trial,
     request::{Answer, Outcome},
     session::machine::Policy,
@@ -50,7 +51,7 @@ fn decided(event: Event) -> Option<(&'static str, String)> {
     Some((word, by.to_string()))
 }
 
-// covers: 002-070, 002-071, 002-072
+// covers: 002-070, 002-071
 #[tokio::test]
 async fn a_rule_answers_before_anyone_is_asked_and_the_inbox_never_sees_the_request() {
     let world = World::new().await;
@@ -185,4 +186,58 @@ async fn a_simulation_finds_the_requests_that_a_rule_would_have_answered() {
     assert_eq!(simulate(Effect::Allow, "Bash(git status *)").await, (3, 2, 2, 0));
     assert_eq!(simulate(Effect::Allow, "Bash").await, (3, 3, 3, 1));
     assert_eq!(simulate(Effect::Deny, "Bash(git)").await, (3, 2, 2, 2));
+}
+
+/// The decision that the agent is told without anyone seeing it.
+async fn checked(puppet: &mut Strings) -> (String, Decision) {
+    match puppet.told().await.order {
+        Order::Checked { key, decision } => (key, decision),
+        other => panic!("{other:?}"),
+    }
+}
+
+// covers: 002-059, 002-071
+#[tokio::test]
+async fn a_deny_rule_stops_a_call_that_the_agent_would_not_ask_about() {
+    let world = World::new().await;
+    let (session, mut puppet) = world.session().await;
+    let mut reader = world.attach(session, Start::After(Seq::ZERO)).await;
+    let read = |path: &str| permission("Read", json!({ "file_path": path }));
+    puppet.unasked("1", read("a.txt"), Doer::Agent).await;
+    assert_eq!(checked(&mut puppet).await, ("1".into(), Decision::Allow), "no rule has an opinion");
+    for (effect, text) in [(Effect::Deny, "Read(.env)"), (Effect::Ask, "Read(keys/**)")] {
+        let rule = draft(effect, text, ScopeDraft::User);
+        world.registry.add_rule(&owner(), CommandId::random(), rule).await.expect("a rule");
+    }
+    puppet.unasked("2", read("a.txt"), Doer::Agent).await;
+    assert_eq!(checked(&mut puppet).await, ("2".into(), Decision::Allow));
+    // In the mode `default` a person is asked about files outside of the folder. The agent decides that by itself.
+    puppet.unasked("3", read("/etc/hostname"), Doer::Agent).await;
+    assert_eq!(checked(&mut puppet).await, ("3".into(), Decision::Allow));
+    puppet.unasked("4", read("keys/a"), Doer::Agent).await;
+    assert_eq!(checked(&mut puppet).await, ("4".into(), Decision::Ask));
+    puppet.unasked("5", read(".env"), Doer::Agent).await;
+    let denied = reader.until(is_request).await;
+    assert_eq!(decided(denied), Some(("deny", "rule deny Read(.env)".into())), "only the denial is seen");
+    let told = puppet.told().await.order;
+    let said = Answer::deny(Some("Denied by persisted rule for Read.".into()));
+    assert!(matches!(told, Order::Answer { key, answer, .. } if key == "5" && answer == said));
+}
+
+#[tokio::test]
+async fn what_portolan_does_for_an_agent_passes_or_becomes_a_request() {
+    let world = World::new().await;
+    let (session, mut puppet) = world.session().await;
+    let mut reader = world.attach(session, Start::After(Seq::ZERO)).await;
+    let read = |path: &str| permission("read", json!({ "path": path }));
+    puppet.unasked("1", read("a.txt"), Doer::Portolan).await;
+    assert_eq!(checked(&mut puppet).await, ("1".into(), Decision::Allow), "the mode allows it");
+    puppet.unasked("2", read(".env"), Doer::Portolan).await;
+    let asked = reader.until(is_request).await;
+    let Event::RequestOpened { request } = &asked else { panic!("{asked:?}") };
+    assert!(request.policy.as_ref().is_some_and(|judgement| judgement.why.contains("credentials")));
+    let rule = draft(Effect::Allow, "@read(.env)", ScopeDraft::User);
+    world.registry.add_rule(&owner(), CommandId::random(), rule).await.expect("a rule");
+    puppet.unasked("3", read(".env"), Doer::Portolan).await;
+    assert_eq!(checked(&mut puppet).await, ("3".into(), Decision::Allow), "the rule allows it");
 }

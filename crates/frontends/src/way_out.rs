@@ -31,6 +31,7 @@ fn words(way_out: &WayOut) -> Option<String> {
             "the list of budgets shows what is spent; an owner raises or resets a budget".into()
         }
         WayOut::AskForRole { role } => format!("ask an owner for a token with the role {role}"),
+        WayOut::RemoveRule { .. } => "remove that rule".into(),
         WayOut::ListTokens => "the list of tokens shows every token".into(),
         WayOut::RevokeToken => "revoke a token that nobody needs".into(),
         WayOut::RotateOwnerToken => "give that token another secret instead".into(),

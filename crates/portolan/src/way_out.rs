@@ -40,6 +40,7 @@ fn words(way_out: &WayOut) -> Option<String> {
         WayOut::AskForRole { role } => {
             format!("an owner creates a token with that role: `portolan token create NAME --role {role}`")
         }
+        WayOut::RemoveRule { rule } => format!("`portolan rules remove {rule}` removes the rule"),
         WayOut::ListTokens => "`portolan token list` lists the tokens".into(),
         WayOut::RevokeToken => "revoke a token: `portolan token revoke TOKEN`".into(),
         WayOut::RotateOwnerToken => "`portolan token rotate` gives that token a new secret".into(),

@@ -7,6 +7,8 @@
 //! nothing of rules: whoever asks decides what the parts mean.
 
 mod characters;
+#[cfg(any(test, feature = "fuzz"))]
+pub mod fuzz;
 mod hidden;
 pub mod limits;
 mod pattern;

@@ -115,7 +115,9 @@ decoders! {
     insights_message: portolan_frontends::insights::fuzz::message,
     native_frame: portolan_frontends::native::fuzz::frame,
     ndjson: portolan_wire::fuzz::ndjson,
+    policy_decision: portolan_core::policy::fuzz::decision,
     rest_body: portolan_frontends::native::fuzz::body,
+    shell_text: portolan_shell::fuzz::text,
     sse: portolan_wire::fuzz::sse,
     websocket: portolan_frontends::native::fuzz::socket,
 }

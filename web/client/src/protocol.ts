@@ -4691,7 +4691,11 @@ key: string, } | { "kind": "list_budgets" } | { "kind": "ask_for_role",
 /**
  * The role.
  */
-role: Role, } | { "kind": "list_tokens" } | { "kind": "revoke_token" } | { "kind": "rotate_owner_token" };
+role: Role, } | { "kind": "remove_rule",
+/**
+ * The rule.
+ */
+rule: RuleId, } | { "kind": "list_tokens" } | { "kind": "revoke_token" } | { "kind": "rotate_owner_token" };
 
 /**
  * What a subagent or task used.

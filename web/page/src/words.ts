@@ -152,6 +152,8 @@ export function wayOutOf(way: WayOut): string | undefined {
       return "the page of rules lists the budgets; an owner raises or resets one";
     case "ask_for_role":
       return `ask an owner for a token with the role ${way.role}`;
+    case "remove_rule":
+      return "or remove that rule";
     case "list_tokens":
       return "the list of tokens shows every token";
     case "revoke_token":

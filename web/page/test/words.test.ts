@@ -58,6 +58,7 @@ const ways: { [Kind in WayOut["kind"]]: Extract<WayOut, { kind: Kind }> } = {
   list_budgets: { kind: "list_budgets" },
   ask_for_role: { kind: "ask_for_role", role: "operator" },
   list_tokens: { kind: "list_tokens" },
+  remove_rule: { kind: "remove_rule", rule: "r1" },
   revoke_token: { kind: "revoke_token" },
   rotate_owner_token: { kind: "rotate_owner_token" },
 };

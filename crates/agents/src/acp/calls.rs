@@ -156,7 +156,7 @@ impl Translate {
                 out.rejected(instruction_id, format!("{} cannot do this over ACP", self.setup.title));
             }
             // These orders are handled elsewhere.
-            Order::Prompt { .. } | Order::Answer { .. } | Order::Interrupt => {}
+            Order::Prompt { .. } | Order::Answer { .. } | Order::Checked { .. } | Order::Interrupt => {}
         }
     }
 

@@ -83,7 +83,7 @@ fn play(data: &[u8]) -> Vec<Output> {
             translate.instruct(Instruction { id: instruction_id, order }, &mut out);
         }
         for report in &out.reports {
-            if let Report::RequestOpened { key, ask, .. } = report {
+            if let Report::RequestOpened { key, ask, .. } | Report::Unasked { key, ask, .. } = report {
                 assert!(asks.insert(key.clone(), ask.clone()).is_none(), "a request is opened once");
                 opened.insert(key.clone());
             }

@@ -3,10 +3,12 @@
 //! One process per session, with one session of the agent in it. Agents are data: an agent needs only a command, and
 //! the [`catalogue`] lists where an agent behaves in its own way. An agent reports its capabilities when it begins.
 
+mod approvals;
 mod calls;
 pub mod catalogue;
 mod changes;
 mod desk;
+mod errands;
 mod errors;
 #[cfg(any(test, feature = "fuzz"))]
 pub mod fuzz;

@@ -17,42 +17,54 @@ use portolan_wire::jsonrpc::{Error, Id};
 use serde_json::{Value, json, value::RawValue};
 
 use super::{
-    desk, tools,
+    approvals::Approval,
+    desk,
+    errands::Errand,
+    tools,
     translate::{DIALECT, Translate, notice},
     wire::{self, list, some_text, text},
 };
-use crate::driver::{Done, DriverTask, Output};
+use crate::driver::Output;
 
 /// Requests of one agent that may wait at once. An agent with more does not wait for answers.
 const MAX_OPEN: usize = 256;
 
+/// The request was cancelled.
+const CANCELLED: i64 = -32800;
+
 /// Requests that wait for an answer, by Portolan's key.
 #[derive(Debug, Default)]
 pub(super) struct Requests(IndexMap<String, Open>);
-
-/// Tasks that run for the agent, by the key of its request.
-#[derive(Debug, Default)]
-pub(super) struct UnderWay(IndexMap<String, Doing>);
 
 impl Requests {
     /// Whether a request waits for an answer.
     pub(super) fn any(&self) -> bool {
         !self.0.is_empty()
     }
-}
 
-impl UnderWay {
-    /// Whether a task runs.
-    pub(super) fn any(&self) -> bool {
-        !self.0.is_empty()
+    /// Whether a request with this key waits.
+    pub(super) fn waits(&self, key: &str) -> bool {
+        self.0.contains_key(key)
     }
-}
 
-#[derive(Debug)]
-struct Doing {
-    id: Id,
-    method: String,
-    terminal: String,
+    pub(super) fn is_full(&self) -> bool {
+        self.0.len() >= MAX_OPEN
+    }
+
+    pub(super) fn add(&mut self, key: String, id: Id, what: Asked) {
+        self.0.insert(key, Open { id, what });
+    }
+
+    /// Takes a task that waits.
+    pub(super) fn take_errand(&mut self, key: &str) -> Option<(Id, Errand)> {
+        if !matches!(self.0.get(key)?.what, Asked::Errand(_)) {
+            return None;
+        }
+        match self.0.shift_remove(key)? {
+            Open { id, what: Asked::Errand(errand) } => Some((id, errand)),
+            _ => None,
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -63,9 +75,16 @@ struct Open {
 
 /// What is needed to answer.
 #[derive(Debug)]
-enum Asked {
-    Permission { tool: String, choices: Choices },
+pub(super) enum Asked {
+    Permission {
+        tool: String,
+        choices: Choices,
+        /// What a yes allows.
+        approval: Option<Approval>,
+    },
     Elicitation,
+    /// Something that Portolan is to do.
+    Errand(Errand),
 }
 
 /// What can be decided.
@@ -198,7 +217,9 @@ impl Translate {
         match method {
             "session/request_permission" => self.permission(id, &params, line, out),
             "elicitation/create" => self.elicitation(id, &params, line, out),
-            _ if desk::is_errand(method, self.setup.serves) => self.do_for_it(id, method, params, out),
+            _ if desk::is_errand(method, self.setup.serves) => {
+                self.errand(id, method, params, line, out);
+            }
             _ => {
                 if !self.is_its_own(method) {
                     out.unknown(&self.setup.agent, method, line);
@@ -206,33 +227,6 @@ impl Translate {
                 let error = format!("Portolan does not know `{method}`");
                 out.write(&DIALECT.error(&id, Error::METHOD_NOT_FOUND, &error));
             }
-        }
-    }
-
-    /// Gives a task to the desk, which reports when it is done.
-    fn do_for_it(&mut self, id: Id, method: &str, params: Value, out: &mut Output) {
-        let key = id.key();
-        let terminal = text(&params, "terminalId");
-        let doing = Doing { id, method: method.to_owned(), terminal };
-        if self.under_way.0.contains_key(&key) {
-            let error = "this id is already in use";
-            return out.write(&DIALECT.error(&doing.id, Error::INVALID_PARAMS, error));
-        }
-        self.under_way.0.insert(key.clone(), doing);
-        out.task(DriverTask { key, method: method.to_owned(), params });
-    }
-
-    pub(super) fn done_for_it(&mut self, key: &str, done: Done, out: &mut Output) {
-        let Some(Doing { id, method, terminal }) = self.under_way.0.shift_remove(key) else { return };
-        match done {
-            Ok(result) => {
-                if let Some(output) = some_text(&result, "output") {
-                    self.tools.printed(terminal, output);
-                }
-                let result = if method == "terminal/release" { json!({}) } else { result };
-                out.write(&DIALECT.result(&id, result));
-            }
-            Err(error) => out.write(&DIALECT.error(&id, error.code, &error.message)),
         }
     }
 
@@ -263,7 +257,9 @@ impl Translate {
             suggestions: vec![],
             options: choices.beyond(),
         };
-        let (what, about) = (Asked::Permission { tool: tool.clone(), choices }, (Some(tool), call.parent));
+        let approval = Approval::of(&tool, &ask, &self.setup.folder);
+        let what = Asked::Permission { tool: tool.clone(), choices, approval };
+        let about = (Some(tool), call.parent);
         self.open_request(id, what, ask, about, line, out);
     }
 
@@ -289,14 +285,14 @@ impl Translate {
         out: &mut Output,
     ) {
         let key = id.key();
-        if self.requests.0.contains_key(&key) {
+        if self.requests.waits(&key) {
             // A request already waits under this name.
             return;
         }
-        if self.requests.0.len() >= MAX_OPEN {
+        if self.requests.is_full() {
             return out.write(&DIALECT.error(&id, Error::INTERNAL, "too many requests wait for an answer"));
         }
-        self.requests.0.insert(key.clone(), Open { id, what });
+        self.requests.add(key.clone(), id, what);
         let raw = Some(Bytes::copy_from_slice(line.as_bytes()));
         out.report(Report::RequestOpened { key, ask: Box::new(ask), parent, tool, raw });
     }
@@ -319,9 +315,20 @@ impl Translate {
             _ => None,
         };
         let result = match what {
-            Asked::Permission { tool, choices } => {
+            Asked::Errand(errand) => {
+                self.errand_answered(instruction_id, id, errand, &answer, out);
+                if stops {
+                    self.interrupt(None, out);
+                }
+                return;
+            }
+            Asked::Permission { tool, choices, approval } => {
                 let chosen = choices.chosen(&answer);
-                if !choices.is_yes(chosen) {
+                if choices.is_yes(chosen) {
+                    if let Some(approval) = approval {
+                        self.approvals.add(approval);
+                    }
+                } else {
                     self.tools.denied(&tool);
                 }
                 chosen.map_or_else(
@@ -354,6 +361,7 @@ impl Translate {
     /// The turn is stopped or over: every open request of the agent is answered. The session is informed: it has closed
     /// most of them, but not those that were on their way to it.
     pub(super) fn withdraw_all(&mut self, out: &mut Output) {
+        self.approvals.clear();
         for (key, open) in std::mem::take(&mut self.requests.0) {
             out.report(Report::RequestWithdrawn { key });
             out.write(&open.cancelled());
@@ -372,9 +380,13 @@ impl Translate {
 
 impl Open {
     fn cancelled(&self) -> Value {
-        let result = match self.what {
+        let result = match &self.what {
             Asked::Permission { .. } => cancelled(),
             Asked::Elicitation => json!({ "action": "cancel" }),
+            Asked::Errand(errand) => {
+                let why = format!("Approval cancelled for tool {}", errand.tool());
+                return DIALECT.error(&self.id, CANCELLED, &why);
+            }
         };
         DIALECT.result(&self.id, result)
     }

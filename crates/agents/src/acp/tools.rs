@@ -3,12 +3,16 @@
 //!
 //! Calls that a turn leaves open are closed with the turn: denied calls here, the rest by the session.
 
-use std::collections::{HashMap, VecDeque};
+use std::{
+    collections::{HashMap, VecDeque},
+    path::Path,
+};
 
 use indexmap::IndexMap;
 use portolan_core::{
     Event,
     event::{Content, FileChange, ItemKind, ToolKind, ToolOutcome},
+    policy::{self, Kind},
 };
 use serde_json::{Value, json};
 
@@ -235,6 +239,35 @@ impl Tools {
         self.open.get(id)
     }
 
+    /// The open call that a task of Portolan belongs to: the one that the agent names, or the newest call of this kind
+    /// that names this file, or else the newest of this kind that names no file.
+    pub(super) fn call_for(
+        &self,
+        id: Option<&str>,
+        kind: Kind,
+        file: Option<&Path>,
+    ) -> Option<(String, &Call)> {
+        // Of the same kind: otherwise the agent could write under the name of a tool that reads.
+        if let Some((id, call)) = id.and_then(|id| self.open.get_key_value(id))
+            && Kind::of(&call.name()) == kind
+        {
+            return Some((id.clone(), call));
+        }
+        let mut alike =
+            self.open.iter().rev().filter(|(_, call)| !call.denied && Kind::of(&call.name()) == kind);
+        let files = |call: &Call| {
+            let (name, input) = (call.name(), call.input());
+            let mut files = policy::Call::new(&name, &input).files().unwrap_or_default();
+            files.extend(call.changes().into_iter().map(|change| change.path));
+            files
+        };
+        let found = alike
+            .clone()
+            .find(|(_, call)| files(call).iter().any(|named| file.is_some_and(|file| file.ends_with(named))));
+        let found = found.or_else(|| alike.find(|(_, call)| files(call).is_empty()));
+        found.map(|(id, call)| (id.clone(), call))
+    }
+
     /// The line for people of a call that has ended.
     pub(super) fn line_of(&self, id: &str) -> Option<String> {
         self.closed.get(id)?.clone()
@@ -372,6 +405,7 @@ impl Translate {
 
     fn call_ended(&mut self, id: &str, update: &Value, outcome: ToolOutcome, line: &str, out: &mut Output) {
         let Some(call) = self.tools.open.shift_remove(id) else { return };
+        self.approvals.ended(id);
         let outcome = match outcome {
             ToolOutcome::Failed if call.denied => ToolOutcome::Denied,
             // Gemini and OpenCode report a stopped call as completed, Qwen as failed.

@@ -2,7 +2,7 @@
 //!
 //! This module has the state of one process and routes each line: [`super::updates`] for updates of the agent,
 //! [`super::tools`] for its calls, [`super::turns`] for prompts and their ends, [`super::requests`] for the agent's
-//! requests, [`super::calls`] for Portolan's requests, [`super::sessions`] for the start of its session,
+//! requests, [`super::errands`] for what Portolan does for it, [`super::calls`] for Portolan's requests, [`super::sessions`] for the start of its session,
 //! [`super::settings`] for settings, [`super::subagents`] for the owner of a message.
 
 use std::{path::PathBuf, time::Duration};
@@ -16,17 +16,9 @@ use portolan_wire::jsonrpc::{self, Dialect, Message};
 use serde_json::{Value, value::RawValue};
 
 use super::{
-    Serves,
-    calls::Calls,
-    catalogue::Known,
-    messages::Messages,
-    requests::{Requests, UnderWay},
-    sessions::Session,
-    settings::Settings,
-    subagents::Subagents,
-    tools::Tools,
-    turns::Turns,
-    wire,
+    Serves, approvals::Approvals, calls::Calls, catalogue::Known, errands::UnderWay, messages::Messages,
+    requests::Requests, sessions::Session, settings::Settings, subagents::Subagents, tools::Tools,
+    turns::Turns, wire,
 };
 use crate::{
     driver::{Done, Output, Timer, Translator},
@@ -145,6 +137,7 @@ pub(super) struct Translate {
     pub(super) subagents: Subagents,
     pub(super) requests: Requests,
     pub(super) under_way: UnderWay,
+    pub(super) approvals: Approvals,
     pub(super) is_ready: bool,
 }
 
@@ -160,6 +153,7 @@ impl Translate {
             subagents: Subagents::default(),
             requests: Requests::default(),
             under_way: UnderWay::default(),
+            approvals: Approvals::default(),
             is_ready: false,
             setup,
         }
@@ -216,6 +210,8 @@ impl Translator for Translate {
         match order {
             Order::Prompt { content } => self.prompt(instruction_id, &content, out),
             Order::Answer { key, ask: _, answer } => self.answer(instruction_id, &key, answer, out),
+            // `ask` is only for agents that do the work themselves.
+            Order::Checked { key, .. } => self.errand_checked(&key, out),
             Order::Interrupt => self.interrupt(Some(instruction_id), out),
             order => self.instruct_call(instruction_id, order, out),
         }
@@ -238,7 +234,7 @@ impl Translator for Translate {
     }
 
     fn task_done(&mut self, key: &str, done: Done, out: &mut Output) {
-        self.done_for_it(key, done, out);
+        self.errand_done(key, done, out);
     }
 
     fn farewell(&mut self, out: &mut Output) {

@@ -196,7 +196,9 @@ impl Translate {
             Order::Context => (What::Plain, json!({ "subtype": "get_context_usage" })),
             Order::StopTask(task) => (What::Plain, json!({ "subtype": "stop_task", "task_id": task })),
             Order::Native(body) => return self.native(instruction_id, body, out),
-            Order::Prompt { .. } | Order::Steer { .. } | Order::Answer { .. } => return,
+            Order::Prompt { .. } | Order::Steer { .. } | Order::Answer { .. } | Order::Checked { .. } => {
+                return;
+            }
         };
         self.ask(Some(instruction_id), what, request, out);
     }

@@ -16,6 +16,7 @@ use super::{
     Config, KIND, Version, Way,
     history::{self, Home},
     names,
+    requests::RULES,
     translate::{Repeats, Setup},
     version,
 };
@@ -296,9 +297,9 @@ impl Plan<'_> {
             }
             hooks.entry(&hook.event).or_default().push(entry);
         }
-        if !hooks.is_empty() {
-            request["hooks"] = json!(hooks);
-        }
+        // For the calls that the CLI makes without asking. Always set: rules can be added while the session runs.
+        hooks.entry("PreToolUse").or_default().push(json!({ "hookCallbackIds": [RULES] }));
+        request["hooks"] = json!(hooks);
         let served: Vec<_> = spec.mcp_servers.iter().filter(|(_, server)| is_served(server)).collect();
         if !served.is_empty() {
             request["sdkMcpServers"] = served.into_iter().map(|(name, _)| json!(name)).collect();

@@ -243,7 +243,8 @@ fn capabilities(version: Option<Version>, way: Way) -> Capabilities {
         mode_asks: version::mode_asks(),
         mode_means: version::mode_means(),
         mode_works: IndexMap::new(),
-        rules: RulesBind::Advisory,
+        // Its hook asks Portolan before every call.
+        rules: RulesBind::Enforced,
         supported_commands: None,
     }
 }

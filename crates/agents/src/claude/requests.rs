@@ -9,7 +9,8 @@ use std::collections::HashSet;
 use bytes::Bytes;
 use indexmap::IndexMap;
 use portolan_core::{
-    ports::{InstructionId, Report},
+    policy::Decision,
+    ports::{Doer, InstructionId, Report},
     request::{Answer, Ask, Choice, Question},
 };
 use serde::Deserialize;
@@ -23,6 +24,9 @@ use super::{
     wire::{self, Asked, Envelope},
 };
 use crate::driver::Output;
+
+/// The name of Portolan's own hook, which asks policy about every call.
+pub(super) const RULES: &str = "portolan-rules";
 
 /// What the model gets for a denial without a reason.
 const DENIED: &str = "The user does not want this.";
@@ -53,6 +57,11 @@ enum Open {
     Hook {
         event: String,
     },
+    /// A call that policy looks at before the CLI decides whether to ask.
+    Rules {
+        name: String,
+        tool: Option<String>,
+    },
     Elicitation,
     /// A message to an MCP server, and the id that its answer must carry.
     Mcp {
@@ -72,6 +81,9 @@ impl Translate {
         };
         match &*asked.subtype {
             "can_use_tool" => self.can_use_tool(key, &asked, line, out),
+            "hook_callback" if asked.callback_id.as_deref() == Some(RULES) => {
+                self.before_call(key, &asked, line, out);
+            }
             "hook_callback" => self.hook(key, &asked, line, out),
             "elicitation" => self.elicitation(key, &asked, line, out),
             "mcp_message" => self.mcp_message(key, &asked, line, out),
@@ -136,6 +148,32 @@ impl Translate {
         let parent = self.subagents.caller(tool.as_deref(), agent);
         let ask = Ask::Hook { event: event.clone(), input };
         self.open(key, Open::Hook { event }, Opened { ask, parent, tool }, line, out);
+    }
+
+    /// The CLI is about to make a call, and may not ask about it. Questions and plans are for people, not for rules.
+    fn before_call(&mut self, key: &str, asked: &Asked<'_>, line: &str, out: &mut Output) {
+        let hook = wire::value(asked.input);
+        let name = hook["tool_name"].as_str().filter(|name| !matches!(*name, "AskUserQuestion" | PLAN));
+        let Some(name) = name.map(str::to_owned) else { return succeed(key, &json!({}), out) };
+        let tool = hook["tool_use_id"].as_str().map(str::to_owned).or_else(|| asked.tool_use_id.clone());
+        let open = Open::Rules { name: name.clone(), tool: tool.clone() };
+        if self.requests.open.insert(key.to_owned(), open).is_some() {
+            return;
+        }
+        let input = hook["tool_input"].clone();
+        let ask = Box::new(Ask::Permission {
+            changes: tools::changes_asked(&name, &input),
+            tool_name: name,
+            input,
+            description: None,
+            reason: None,
+            blocked_path: None,
+            suggestions: vec![],
+            options: vec![],
+        });
+        let parent = self.subagents.caller(tool.as_deref(), hook["agent_id"].as_str());
+        let raw = Some(Bytes::copy_from_slice(line.as_bytes()));
+        out.report(Report::Unasked { key: key.to_owned(), ask, parent, tool, doer: Doer::Agent, raw });
     }
 
     fn elicitation(&mut self, key: &str, asked: &Asked<'_>, line: &str, out: &mut Output) {
@@ -220,10 +258,28 @@ impl Translate {
         let response = match open {
             Open::Tool { input, tool } => self.tool_answer(input, tool, ask, answer),
             Open::Hook { event } => hook_answer(&event, answer),
+            Open::Rules { tool, .. } => {
+                self.subagents.denied.extend(tool);
+                hook_answer("PreToolUse", answer)
+            }
             Open::Elicitation => elicitation_answer(answer),
             Open::Mcp { id } => mcp_answer(id, answer),
         };
         out.write_and_consume(instruction_id, &envelope(key, &response));
+    }
+
+    /// What policy says about a call that the CLI is about to make: without an opinion the CLI decides by itself.
+    pub(super) fn call_checked(&mut self, key: &str, decision: Decision, out: &mut Output) {
+        if !matches!(self.requests.open.get(key), Some(Open::Rules { .. })) {
+            return;
+        }
+        self.requests.open.shift_remove(key);
+        let response = match decision {
+            Decision::Allow => json!({}),
+            Decision::Ask => before_call_output("ask", "a rule says to ask"),
+            Decision::Deny => before_call_output("deny", DENIED),
+        };
+        succeed(key, &response, out);
     }
 
     fn tool_answer(
@@ -282,6 +338,10 @@ impl Translate {
                     continue;
                 }
                 Open::Hook { .. } => json!({}),
+                // The call has not begun, and nobody has decided about it.
+                Open::Rules { name, .. } => {
+                    before_call_output("deny", &format!("Approval cancelled for tool {name}"))
+                }
                 Open::Elicitation => json!({ "action": "cancel" }),
                 Open::Mcp { id } => mcp_answer(id, nothing),
             };
@@ -359,6 +419,14 @@ fn questions(input: &Value) -> Option<Ask> {
     (!questions.is_empty()).then_some(Ask::Question { questions })
 }
 
+fn before_call_output(decision: &str, reason: &str) -> Value {
+    json!({ "hookSpecificOutput": {
+        "hookEventName": "PreToolUse",
+        "permissionDecision": decision,
+        "permissionDecisionReason": reason,
+    }})
+}
+
 fn hook_answer(event: &str, answer: Answer) -> Value {
     match answer {
         Answer::Output { output } if output.is_object() => output,
@@ -366,11 +434,7 @@ fn hook_answer(event: &str, answer: Answer) -> Value {
             let reason = message.unwrap_or_else(|| DENIED.into());
             match event {
                 _ if interrupt => json!({ "continue": false, "stopReason": reason }),
-                "PreToolUse" => json!({ "hookSpecificOutput": {
-                    "hookEventName": event,
-                    "permissionDecision": "deny",
-                    "permissionDecisionReason": reason,
-                }}),
+                "PreToolUse" => before_call_output("deny", &reason),
                 "UserPromptSubmit" => json!({ "decision": "block", "reason": reason }),
                 // A denial of other hooks has no effect: to block an end would make the agent go on.
                 _ => json!({}),

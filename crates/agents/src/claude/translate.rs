@@ -165,6 +165,7 @@ impl Translate {
                 self.prompt(instruction_id, &content, out);
             }
             Order::Answer { key, ask, answer } => self.answer(instruction_id, &key, &ask, answer, out),
+            Order::Checked { key, decision } => self.call_checked(&key, decision, out),
             order => self.instruct_control(instruction_id, order, out),
         }
     }

@@ -237,6 +237,8 @@ pub(super) struct Asked<'a> {
     #[serde(default)]
     pub(super) tool_use_id: Option<String>,
     #[serde(default)]
+    pub(super) callback_id: Option<String>,
+    #[serde(default)]
     pub(super) description: Option<String>,
     #[serde(borrow, default)]
     pub(super) permission_suggestions: Option<&'a RawValue>,

@@ -200,7 +200,7 @@ impl Translate {
                 out.rejected(instruction_id, "Codex cannot do this");
             }
             // These orders are handled elsewhere.
-            Order::Prompt { .. } | Order::Steer { .. } | Order::Answer { .. } => {}
+            Order::Prompt { .. } | Order::Steer { .. } | Order::Answer { .. } | Order::Checked { .. } => {}
         }
     }
 

@@ -145,6 +145,8 @@ impl Translator for Translate {
                 ToAgent::Steer { id, content }
             }
             Order::Answer { key, ask: _, answer } => ToAgent::Answer { id, key, answer },
+            // The demo agent asks about everything.
+            Order::Checked { .. } => return,
             Order::Interrupt => ToAgent::Interrupt { id },
             Order::SetModel(model) => ToAgent::SetModel { id, model },
             Order::SetMode(mode) => ToAgent::SetMode { id, mode },

@@ -17,6 +17,7 @@ use portolan_core::{
     Capabilities, Event, Generation, SessionId, SessionSpec,
     capabilities::NativeProtocol,
     event::{Content, Exit, Level, TurnResult},
+    policy::Decision,
     ports::{Agent as _, AgentLink, Instruction, InstructionId, Launch, Order, Report, ResumePoint},
     request::{Answer, Ask},
 };
@@ -83,6 +84,12 @@ impl Session {
         let next = next.expect("the last report is `Exited`, and nothing was asked of it after that");
         if let Report::Started { pid: Some(pid), .. } = &next {
             self.pid = *pid;
+        }
+        if let Report::Unasked { key, .. } = &next {
+            // As a session in its default mode does.
+            let order = Order::Checked { key: key.clone(), decision: Decision::Allow };
+            let instruction = Instruction { instruction_id: InstructionId::UNRECORDED, order };
+            self.link.instructions.send(instruction).await.unwrap();
         }
         self.seen.push(next.clone());
         next

@@ -2,6 +2,7 @@
 
 use portolan_core::{
     Action, Actor, Event,
+    capabilities::RulesBind,
     policy::{Effect, Mode, RuleDraft, rule::ScopeDraft},
     request::{Answer, Outcome},
 };
@@ -14,13 +15,19 @@ const ALLOWED: &str = "allowed";
 const DENIED: &str = "denied";
 const LATE: &str = "late";
 
+/// What a file holds that no agent may read.
+const SECRET: &str = "hunter2";
+
 /// The model creates a file by the shell for each of these words in a prompt.
 fn play(bench: &Bench, words: &[&str]) {
-    let script = words.iter().fold(Script::new(), |script, word| {
+    bench.play(script(bench, words));
+}
+
+fn script(bench: &Bench, words: &[&str]) -> Script {
+    words.iter().fold(Script::new(), |script, word| {
         let call = (bench.profile().shell)(&format!("touch {word}.txt"));
         script.on(contains(format!("make the {word} file"))).reply(tools([call])).then(text("I tried."))
-    });
-    bench.play(script);
+    })
 }
 
 fn prompt(word: &str) -> String {
@@ -28,10 +35,14 @@ fn prompt(word: &str) -> String {
 }
 
 async fn rule(bench: &Bench, session: &mut Session, effect: Effect, word: &str) -> Result<(), Fault> {
+    rule_for(bench, session, effect, &format!("touch {word}.txt")).await
+}
+
+async fn rule_for(bench: &Bench, session: &mut Session, effect: Effect, command: &str) -> Result<(), Fault> {
     let shell = bench.profile().shell_name();
     let rule = Box::new(RuleDraft {
         effect,
-        text: format!("{shell}(touch {word}.txt)"),
+        text: format!("{shell}({command})"),
         scope: ScopeDraft::Session { session: session.id() },
         overridable: false,
         expires_in_seconds: None,
@@ -100,7 +111,9 @@ pub(super) async fn answers(bench: &Bench) -> Result<(), Fault> {
 }
 
 pub(super) async fn stop_bypass(bench: &Bench) -> Result<(), Fault> {
-    play(bench, &[ALLOWED, DENIED]);
+    let read = (bench.profile().shell)("cat secret.txt");
+    let script = script(bench, &[ALLOWED, DENIED]);
+    bench.play(script.on(contains("read the secret")).reply(tools([read])).then(text("I tried.")));
     let can = bench.capabilities();
     let bypass = can.mode_means.iter().find(|(_, means)| **means == Mode::BypassPermissions);
     let Some((bypass, _)) = bypass else { return Ok(()) };
@@ -118,9 +131,30 @@ pub(super) async fn stop_bypass(bench: &Bench) -> Result<(), Fault> {
     must!(matches!(answer, Answer::Deny { .. }), "the rule answered {answer:?}");
     session.turn_end().await?;
     must!(!bench.has_file("denied.txt"), "the denied command ran");
+    if can.rules == RulesBind::Enforced {
+        // Claude Code reads files without asking, in every mode.
+        stop_reading(bench, &mut session).await?;
+    }
     nobody_was_asked(&session)?;
     let mode = session.state().await?.summary.mode;
     must!(mode.as_deref() == Some(bypass), "in the end the mode is {mode:?}");
+    Ok(())
+}
+
+/// A deny rule also stops a command that the agent would not ask about.
+async fn stop_reading(bench: &Bench, session: &mut Session) -> Result<(), Fault> {
+    let secret = bench.folder().join("secret.txt");
+    std::fs::write(&secret, SECRET).map_err(|error| Fault::wrong(format!("no secret: {error}")))?;
+    rule_for(bench, session, Effect::Deny, "cat secret.txt").await?;
+    session.prompt("read the secret").await?;
+    let (answer, _) = decided(session).await?;
+    must!(matches!(answer, Answer::Deny { .. }), "the rule answered {answer:?}");
+    session.turn_end().await?;
+    let is_told = |event: &Event| match event {
+        Event::ToolResult { content, .. } => format!("{content:?}").contains(SECRET),
+        _ => false,
+    };
+    must!(!session.seen().any(is_told), "the denied file was read");
     Ok(())
 }
 

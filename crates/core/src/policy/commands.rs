@@ -39,6 +39,9 @@ fn pattern_text(word: &PatternWord) -> String {
 /// Does this word match? Only a `*` matches what is not known.
 fn word_matches(pattern: &PatternWord, word: &str) -> bool {
     let pieces = &pattern.pieces;
+    if let [PatternPiece::Text(text)] = pieces.as_slice() {
+        return text == word;
+    }
     let literal = |piece: &PatternPiece| match piece {
         PatternPiece::Text(text) => Some(text.clone()),
         PatternPiece::Star => None,
@@ -63,6 +66,30 @@ fn word_matches(pattern: &PatternWord, word: &str) -> bool {
         }
     }
     true
+}
+
+/// The program that a pattern names, if it is spelt without `*`.
+pub(super) fn pattern_program(pattern: &[PatternWord]) -> Option<String> {
+    let first = pattern.first()?;
+    (!has_star(first)).then(|| pattern_text(first))
+}
+
+/// Every name by which a pattern could name the program of this command or one of its wrappers; `None` if a pattern that
+/// names another program may be about this command too.
+pub(super) fn names(command: &Command) -> Option<Vec<String>> {
+    let starts = command.words.first().or(command.whole.first());
+    if is_unseen(command) || starts.is_none_or(|first| text(first).contains(UNKNOWN)) {
+        return None;
+    }
+    let mut names: Vec<String> = command.wrappers.iter().map(|wrapper| wrapper.name.clone()).collect();
+    for word in &command.whole {
+        let name = text(word);
+        if name.contains('/') {
+            names.push(base(&name).to_owned());
+        }
+        names.push(name);
+    }
+    Some(names)
 }
 
 // ------------------------------------------------------------------------------------------------- allow
@@ -97,8 +124,7 @@ fn covers(pattern: &[PatternWord], words: &[Word], named: usize, command: &Comma
     if words[..fixed.len()].iter().any(Word::may_be_many) {
         return false;
     }
-    let texts: Vec<String> = words.iter().map(text).collect();
-    if !fixed.iter().zip(&texts).all(|(pattern, word)| word_matches(pattern, word)) {
+    if !fixed.iter().zip(words).all(|(pattern, word)| word_matches(pattern, &text(word))) {
         return false;
     }
     // The program, and a wrapper with all that is before the program, are never left to a `*`.

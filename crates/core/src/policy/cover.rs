@@ -59,6 +59,9 @@ pub struct Ready {
     pub rule: Rule,
     tool: ToolPattern,
     pattern: Option<Pattern>,
+    /// The rule also speaks of files that a command line writes, or reads.
+    edits: bool,
+    reads: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -76,8 +79,15 @@ struct Pattern {
     argument: Option<(String, String)>,
 }
 
-/// A pattern for a tool that edits also covers files that a command line writes, and so on.
-const REDIRECTING: [(Kind, [&str; 2]); 2] = [(Kind::Edit, ["Edit", "Write"]), (Kind::Read, ["Read", "Read"])];
+/// A pattern for a tool that edits also covers files that a command line writes.
+const EDITING: [&str; 2] = ["Edit", "Write"];
+
+/// A pattern for a tool that reads also covers files that a command line reads.
+const READING: [&str; 2] = ["Read", "Read"];
+
+/// Whether a rule names the tool that is called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Named(bool);
 
 impl Ready {
     /// Reads a rule; the reason if its text means nothing.
@@ -102,7 +112,27 @@ impl Ready {
         if rule.overridable && rule.effect != rule::Effect::Deny {
             return Err(BadRule("only a deny can be overridable".into()));
         }
-        Ok(Self { rule, tool, pattern })
+        let mut ready = Self { rule, tool, pattern, edits: false, reads: false };
+        let names = |kind: Kind, tools: [&str; 2]| tools.iter().any(|tool| ready.names(tool, kind));
+        let (edits, reads) = (names(Kind::Edit, EDITING), names(Kind::Read, READING));
+        (ready.edits, ready.reads) = (edits, reads);
+        Ok(ready)
+    }
+
+    /// The program that the rule is about, if it can only be about commands that run this program.
+    pub(super) fn program(&self) -> Option<String> {
+        let of_commands = match &self.tool {
+            ToolPattern::Kind(kind) => *kind == Kind::Run,
+            ToolPattern::Name(name) => !name.contains('*') && Kind::of(name) == Kind::Run,
+        };
+        let words = self.pattern.as_ref().filter(|_| of_commands)?.words.as_ref()?;
+        commands::pattern_program(words)
+    }
+
+    /// Can the rule be about a call of this tool at all, and does it name the tool?
+    pub(super) fn concerns(&self, tool: &str, kind: Kind) -> Option<Named> {
+        let named = self.names(tool, kind);
+        (named || kind == Kind::Run && (self.edits || self.reads)).then_some(Named(named))
     }
 
     /// Has the rule no pattern, so that it covers every call of its tool?
@@ -123,26 +153,26 @@ impl Ready {
     }
 
     /// Does the rule speak of this part? A file that a command line names belongs to the tools that read or edit.
-    fn speaks_of(&self, tool: &str, kind: Kind, part: &Part<'_>) -> bool {
+    fn speaks_of(&self, Named(named): Named, part: &Part<'_>) -> bool {
         match part {
-            Part::File { kind: does, redirected: true, .. } => {
-                let as_file = REDIRECTING
-                    .iter()
-                    .find(|(kind, _)| kind == does)
-                    .is_some_and(|(_, tools)| tools.iter().any(|tool| self.names(tool, *does)));
-                as_file || (self.is_whole() && self.names(tool, kind))
-            }
-            _ => self.names(tool, kind),
+            Part::File { kind: Kind::Edit, redirected: true, .. } => self.edits || (self.is_whole() && named),
+            Part::File { kind: Kind::Read, redirected: true, .. } => self.reads || (self.is_whole() && named),
+            Part::File { redirected: true, .. } => self.is_whole() && named,
+            _ => named,
         }
     }
 
-    /// Is this rule, a deny or an ask, for this part?
+    /// Is this rule, a deny or an ask, for this part of a call of this tool?
     pub fn touches(&self, tool: &str, part: &Part<'_>, facts: &Facts) -> Cover {
-        if !self.speaks_of(tool, Kind::of(tool), part) {
+        self.touches_part(Named(self.names(tool, Kind::of(tool))), part, facts)
+    }
+
+    /// The same, for a tool that was compared before.
+    pub(super) fn touches_part(&self, named: Named, part: &Part<'_>, facts: &Facts) -> Cover {
+        if !self.speaks_of(named, part) {
             // A command that cannot be seen may change any file.
-            let edits = self.names("Edit", Kind::Edit) || self.names("Write", Kind::Edit);
             let unseen = matches!(part, Part::Command(command) if commands::is_unseen(command));
-            return if edits && unseen { Cover::Maybe } else { Cover::No };
+            return if self.edits && unseen { Cover::Maybe } else { Cover::No };
         }
         let Some(pattern) = &self.pattern else { return Cover::Yes };
         let sure = |yes: bool| if yes { Cover::Yes } else { Cover::No };
@@ -167,9 +197,14 @@ impl Ready {
         }
     }
 
-    /// Does this rule, an allow, cover this part?
+    /// Does this rule, an allow, cover this part of a call of this tool?
     pub fn allows(&self, tool: &str, part: &Part<'_>, facts: &Facts) -> bool {
-        if !self.speaks_of(tool, Kind::of(tool), part) {
+        self.allows_part(Named(self.names(tool, Kind::of(tool))), part, facts)
+    }
+
+    /// The same, for a tool that was compared before.
+    pub(super) fn allows_part(&self, named: Named, part: &Part<'_>, facts: &Facts) -> bool {
+        if !self.speaks_of(named, part) {
             return false;
         }
         match (part, &self.pattern) {

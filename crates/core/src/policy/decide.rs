@@ -3,12 +3,14 @@
 //! Pure: the same call, facts, rules, mode and time always get the same judgement, in whatever order the rules stand. The
 //! steps are those of docs/policy.md.
 
+use std::collections::{HashMap, HashSet};
+
 use portolan_shell::{Folder, Piece, Script, Target, Unknown};
 use serde::{Deserialize, Serialize};
 
 use super::{
     commands,
-    cover::{Cover, Part, Ready},
+    cover::{Cover, Named, Part, Ready},
     facts::{Facts, Standing},
     mode::{self, Mode},
     places,
@@ -83,6 +85,10 @@ impl From<&Rule> for RuleRef {
 #[derive(Clone, Debug, Default)]
 pub struct RuleSet {
     rules: Vec<Ready>,
+    /// Which rules can only be about commands that run a program, by the name of the program.
+    by_program: HashMap<String, Vec<usize>>,
+    /// All other rules.
+    other: Vec<usize>,
 }
 
 impl RuleSet {
@@ -97,7 +103,32 @@ impl RuleSet {
                 Err(_) => unreadable.push(id),
             }
         }
-        (Self { rules: ready }, unreadable)
+        let mut set = Self { rules: ready, by_program: HashMap::new(), other: Vec::new() };
+        for (number, rule) in set.rules.iter().enumerate() {
+            match rule.program() {
+                Some(program) => set.by_program.entry(program).or_default().push(number),
+                None => set.other.push(number),
+            }
+        }
+        (set, unreadable)
+    }
+
+    /// The rules that can be about a call with these parts. A command names few programs, so most rules are never looked
+    /// at.
+    fn about(&self, parts: &[Part<'_>]) -> Vec<&Ready> {
+        let mut names = HashSet::new();
+        for part in parts {
+            match part {
+                Part::Command(command) => match commands::names(command) {
+                    Some(of_command) => names.extend(of_command),
+                    None => return self.rules.iter().collect(),
+                },
+                Part::Unreadable | Part::Unseen => return self.rules.iter().collect(),
+                Part::File { .. } | Part::Address(_) | Part::Arguments(_) => {}
+            }
+        }
+        let named = names.iter().filter_map(|name| self.by_program.get(name)).flatten();
+        self.other.iter().chain(named).map(|number| &self.rules[*number]).collect()
     }
 
     /// Every rule.
@@ -252,16 +283,19 @@ pub fn decide(reading: &Reading<'_>, situation: Situation<'_>) -> Judgement {
         };
         here && !rule.is_expired(now)
     };
-    let all: Vec<&Ready> = rules.iter().flat_map(|set| &set.rules).filter(holds).collect();
+    let kind = reading.call.kind();
+    let about = rules.iter().flat_map(|set| set.about(&parts)).filter(holds);
+    let all: Vec<(&Ready, Named)> =
+        about.filter_map(|ready| Some((ready, ready.concerns(tool, kind)?))).collect();
     let allows: Vec<Vec<&Ready>> = parts
         .iter()
         .map(|part| {
-            let covering = |ready: &&&Ready| {
+            let covering = |(ready, named): &&(&Ready, Named)| {
                 ready.rule.effect == Effect::Allow
                     && !reason_stands_against(reading, ready)
-                    && ready.allows(tool, part, facts)
+                    && ready.allows_part(*named, part, facts)
             };
-            all.iter().filter(covering).copied().collect()
+            all.iter().filter(covering).map(|(ready, _)| *ready).collect()
         })
         .collect();
     let judge = |decision, by: &[&Ready], mode, why: String| {
@@ -288,8 +322,9 @@ pub fn decide(reading: &Reading<'_>, situation: Situation<'_>) -> Judgement {
     let mut unsure: Vec<&Ready> = Vec::new();
     for effect in [Effect::Deny, Effect::Ask] {
         let mut sure: Vec<&Ready> = Vec::new();
-        for ready in all.iter().filter(|ready| ready.rule.effect == effect) {
-            let covers: Vec<Cover> = parts.iter().map(|part| ready.touches(tool, part, facts)).collect();
+        for (ready, named) in all.iter().filter(|(ready, _)| ready.rule.effect == effect) {
+            let covers: Vec<Cover> =
+                parts.iter().map(|part| ready.touches_part(*named, part, facts)).collect();
             let yields = |at: usize| {
                 ready.rule.overridable
                     && allows[at].iter().any(|allow| allow.rule.scope.rank() > ready.rule.scope.rank())

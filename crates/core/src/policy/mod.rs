@@ -13,6 +13,8 @@ pub mod commands;
 pub mod cover;
 pub mod decide;
 pub mod facts;
+#[cfg(any(test, feature = "fuzz"))]
+pub mod fuzz;
 pub mod glob;
 pub mod lent;
 pub mod mode;

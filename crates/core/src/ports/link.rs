@@ -12,6 +12,7 @@ use crate::{
     Capabilities, Event, Generation, SessionId, SessionSpec,
     capabilities::NativeProtocol,
     event::{Content, Exit, TurnOrigin, TurnResult},
+    policy::Decision,
     request::{Answer, Ask},
 };
 
@@ -143,6 +144,14 @@ pub enum Order {
         /// The answer.
         answer: Answer,
     },
+    /// What policy says about a [`Report::Unasked`]: `allow` goes on, `ask` makes the agent ask first. Nothing settles
+    /// this order, and its instruction has the id [`InstructionId::UNRECORDED`].
+    Checked {
+        /// The agent's own key for the report.
+        key: String,
+        /// `allow` or `ask`. A denial is an [`Order::Answer`], because everybody sees it.
+        decision: Decision,
+    },
     /// Interrupt the running turn.
     Interrupt,
     /// Use this model; the default when absent.
@@ -186,6 +195,15 @@ pub enum Order {
     StopTask(String),
     /// A message of the agent's own protocol.
     Native(Value),
+}
+
+/// Who does what the agent asks no person about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Doer {
+    /// Portolan does it for the agent. What neither a rule nor the mode allows becomes a request.
+    Portolan,
+    /// The agent does it, and has its own ways to decide. Only a rule that denies or asks counts.
+    Agent,
 }
 
 /// A report from an agent to its session.
@@ -241,6 +259,22 @@ pub enum Report {
         parent: Option<String>,
         /// The tool call that the request belongs to.
         tool: Option<String>,
+        /// The agent's original text.
+        raw: Option<Bytes>,
+    },
+    /// Something is about to be done about which the agent asks no person. It waits for what policy says: an
+    /// [`Order::Checked`], which nobody sees, or an [`Order::Answer`] to the request that it becomes.
+    Unasked {
+        /// The agent's own key, which is unique among its requests.
+        key: String,
+        /// What is about to be done, as a permission.
+        ask: Box<Ask>,
+        /// The subagent that does it.
+        parent: Option<String>,
+        /// The tool call that it belongs to.
+        tool: Option<String>,
+        /// Who does it.
+        doer: Doer,
         /// The agent's original text.
         raw: Option<Bytes>,
     },

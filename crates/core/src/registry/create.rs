@@ -117,7 +117,10 @@ impl Registry {
             mode = now.mode.filter(|mode| takes(SpecOption::Mode) && can_be(mode)).or(mode);
             // A client that may not switch questions off gets a mode that asks.
             let bypass = self.shared.policy.bypass;
-            mode = mode.filter(|mode| who.may_use_mode(mode, capabilities.asks(mode), bypass).is_ok());
+            mode = mode.filter(|mode| {
+                who.may_use_mode(mode, capabilities.asks(mode), bypass).is_ok()
+                    && self.guard_rules(&capabilities, mode, &born.cwd, &[]).is_ok()
+            });
         }
         let spec = SessionSpec { model, mode, prompt: Vec::new(), resume: None, fork: None, ..born };
         let (spec, fork) = self.admit(who, spec).await?;
@@ -221,6 +224,9 @@ impl Registry {
         spec.cwd = folder(&spec.cwd, roots)?;
         for extra in &mut spec.extra_dirs {
             *extra = folder(extra, roots)?;
+        }
+        if let Some(mode) = &spec.mode {
+            self.guard_rules(&capabilities, mode, &spec.cwd, &[])?;
         }
         agent.environment(&spec).map_err(|why| Refusal::new(RefusalCode::Invalid, why))?;
         Ok((spec, fork))

@@ -4,12 +4,13 @@
 //! only covers the places where a mode can hide: a new session, a command, an answer, variables and the agent's own
 //! protocol.
 
-use std::sync::Arc;
+use std::{path::Path, sync::Arc};
 
 use super::Registry;
 use crate::{
-    Action, Capabilities, Principal, Refusal, SessionSpec,
-    capabilities::Asks,
+    Action, Capabilities, Principal, Refusal, RefusalCode, SessionSpec, WayOut,
+    capabilities::{Asks, RulesBind, shown},
+    policy::{Effect, Rule, RuleScope},
     ports::{Agent, Means},
     request::Answer,
     session::task::Handle,
@@ -38,6 +39,50 @@ impl Registry {
         }
     }
 
+    /// Refuses a mode in which a deny rule that holds here could not stop the agent.
+    pub(super) fn guard_rules(
+        &self,
+        capabilities: &Capabilities,
+        mode: &str,
+        folder: &Path,
+        of_session: &[Rule],
+    ) -> Result<(), Refusal> {
+        if capabilities.rules_bind(mode) {
+            return Ok(());
+        }
+        self.no_deny_rule(mode, folder, of_session)
+    }
+
+    fn no_deny_rule(&self, mode: &str, folder: &Path, of_session: &[Rule]) -> Result<(), Refusal> {
+        let now = self.shared.clock.now();
+        let log = self.shared.daemon.log();
+        let daemon = log.state();
+        let holds = |rule: &&Rule| {
+            let here = match &rule.scope {
+                RuleScope::Project { folder: project, .. } => folder.starts_with(project),
+                RuleScope::User | RuleScope::Session { .. } => true,
+            };
+            rule.effect == Effect::Deny && here && !rule.is_expired(now)
+        };
+        let Some(rule) = daemon.rules.iter().chain(of_session).find(holds) else { return Ok(()) };
+        let why = format!(
+            "in the mode `{}` the agent acts without asking, so that the rule `{}` could not stop it; use a mode that asks",
+            shown(mode),
+            rule.line()
+        );
+        let way_out = WayOut::RemoveRule { rule: rule.rule.clone() };
+        Err(Refusal::new(RefusalCode::Forbidden, why).with_way_out(way_out))
+    }
+
+    /// The same for a session that exists.
+    fn guard_rules_of(&self, handle: &Handle, mode: &str, asks: Asks) -> Result<(), Refusal> {
+        let state = handle.log.state();
+        if asks == Asks::Unknown && state.capabilities.has_mode(mode).is_err() {
+            return Ok(());
+        }
+        self.guard_rules(&state.capabilities, mode, &state.spec.cwd, &state.session_rules)
+    }
+
     /// May this principal use every mode that this action leads to?
     pub(super) fn guard_action(
         &self,
@@ -53,16 +98,23 @@ impl Registry {
                 // A mode that does not exist is refused for that reason, whoever asks for it.
                 let missing =
                     asks == Asks::Unknown && handle.log.state().capabilities.has_mode(mode).is_err();
-                return if missing { Ok(()) } else { guard(mode, asks) };
+                if missing {
+                    return Ok(());
+                }
+                guard(mode, asks)?;
+                return self.guard_rules_of(handle, mode, asks);
             }
             Action::Answer { answer: Answer::Allow { mode, option, .. }, .. } => {
                 if let Some(mode) = mode {
-                    guard(mode, self.asks(handle, mode))?;
+                    let asks = self.asks(handle, mode);
+                    guard(mode, asks)?;
+                    self.guard_rules_of(handle, mode, asks)?;
                 }
                 match option {
                     // The option's id may be the name of a mode.
                     Some(option) if self.asks(handle, option) == Asks::Nothing => {
-                        return guard(option, Asks::Nothing);
+                        guard(option, Asks::Nothing)?;
+                        return self.guard_rules_of(handle, option, Asks::Nothing);
                     }
                     Some(option) => Means::Choice(option),
                     None => return Ok(()),
@@ -74,7 +126,14 @@ impl Registry {
         };
         let agent = self.agent(&handle.log.state().summary.agent);
         match agent.and_then(|agent| agent.asks_nothing(means)) {
-            Some(hidden) => guard(&hidden, Asks::Nothing),
+            Some(hidden) => {
+                guard(&hidden, Asks::Nothing)?;
+                let state = handle.log.state();
+                if state.capabilities.rules == RulesBind::Enforced {
+                    return Ok(());
+                }
+                self.no_deny_rule(&hidden, &state.spec.cwd, &state.session_rules)
+            }
             None => Ok(()),
         }
     }

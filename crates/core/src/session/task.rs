@@ -403,7 +403,8 @@ impl Task {
     /// Folds the reports that came, up to a request for which the disk must be looked at first.
     fn fold_reports(&mut self, working: &mut Working) {
         loop {
-            let is_request = |report: &Report| matches!(report, Report::RequestOpened { .. });
+            let is_request =
+                |report: &Report| matches!(report, Report::RequestOpened { .. } | Report::Unasked { .. });
             let before = working.unfolded.iter().position(is_request);
             self.fold_first(working, before.unwrap_or(working.unfolded.len()));
             let Some(request) = working.unfolded.front() else { return };

@@ -37,6 +37,7 @@ pub(crate) fn capabilities() -> Capabilities {
         permission_modes: true,
         permission_mode_switching_mid_session: true,
         passthrough: true,
+        edited_input: true,
         mode_asks: [("ask", Asks::Everything), ("edit", Asks::Some), ("off", Asks::Nothing)]
             .map(|(mode, asks)| (mode.to_owned(), asks))
             .into(),

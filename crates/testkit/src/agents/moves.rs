@@ -3,7 +3,7 @@
 use portolan_core::{
     Event,
     event::{AgentInfo, Content, Exit, ExitReason, ItemKind, TurnOrigin, TurnOutcome, TurnResult},
-    ports::{InstructionId, Order, Report},
+    ports::{Doer, InstructionId, Order, Report},
     request::Ask,
 };
 use serde_json::{Value, json};
@@ -140,6 +140,12 @@ impl Strings {
             self.delta(&item, piece).await;
         }
         self.event(message(item, Content::text(whole))).await;
+    }
+
+    /// Is about to do something that nobody is asked about.
+    pub async fn unasked(&self, key: &str, ask: Ask, doer: Doer) {
+        let (key, ask) = (key.to_owned(), Box::new(ask));
+        self.say(Report::Unasked { key, ask, parent: None, tool: None, doer, raw: None }).await;
     }
 
     /// Opens a request under this key.

@@ -3,7 +3,8 @@
 //! is added in between leads nowhere. Commands begin in one of the folders, and may then do what the agent itself may
 //! do.
 //!
-//! The desk knows nothing of the conversation and asks nobody: the agent must ask first.
+//! The desk knows nothing of the conversation and asks nobody: policy has decided before a task reaches the desk
+//! ([`errands`](super::errands)).
 
 mod files;
 mod terminals;

@@ -4,6 +4,7 @@
 //! `transcripts/expected/` holds the expected result. Portolan chooses the ids of its requests, so the ids of the
 //! recording are replaced by them.
 
+mod errands;
 mod goldens;
 mod naive;
 mod orders;
@@ -17,6 +18,7 @@ use std::{collections::HashMap, path::PathBuf};
 use portolan_core::{
     Event,
     event::Content,
+    policy::Decision,
     ports::{Instruction, InstructionId, Order, Report},
     request::{Answer, Ask, Scope},
 };
@@ -218,7 +220,11 @@ impl Player {
             Some(kind) => kind,
             None => msg["method"].as_str().unwrap_or("answer"),
         };
+        let unasked: Vec<_> = out.reports.iter().filter_map(unasked).collect();
         self.note(&format!("< {heading}"), &msg, out);
+        for key in unasked {
+            self.order("> checked", Order::Checked { key, decision: Decision::Allow });
+        }
     }
 
     fn host(&mut self, msg: &Value) {
@@ -260,6 +266,15 @@ impl Player {
 
     fn host_answers(&mut self, msg: &Value) {
         let key = msg["id"].to_string();
+        // Portolan asks about a task that the recording does not ask about.
+        let is_task = |(_, raw): &&(Ask, Value)| raw["method"] != "session/request_permission";
+        if let Some((ask, _)) = self.asks.get(&key).filter(is_task).cloned() {
+            self.asks.remove(&key);
+            self.order(
+                "> answer",
+                Order::Answer { key: key.clone(), ask: Box::new(ask), answer: Answer::allow() },
+            );
+        }
         if let Some(place) = self.tasks.iter().position(|task| *task == key) {
             self.tasks.remove(place);
             let done = match msg.get("result") {
@@ -290,6 +305,14 @@ impl Player {
     }
 }
 
+/// The key of what waits for policy.
+fn unasked(report: &Report) -> Option<String> {
+    match report {
+        Report::Unasked { key, .. } => Some(key.clone()),
+        _ => None,
+    }
+}
+
 fn show(report: &Report) -> String {
     let json = |value: Result<String, _>| value.unwrap_or_else(|error: serde_json::Error| error.to_string());
     match report {
@@ -297,6 +320,10 @@ fn show(report: &Report) -> String {
         Report::TurnEnded { result, .. } => format!("turn ended {}", json(serde_json::to_string(result))),
         Report::RequestOpened { key, ask, parent, tool, .. } => {
             format!("request {key} parent={parent:?} tool={tool:?} {}", json(serde_json::to_string(ask)))
+        }
+        Report::Unasked { key, ask, parent, tool, doer, .. } => {
+            let ask = json(serde_json::to_string(ask));
+            format!("unasked {key} parent={parent:?} tool={tool:?} {doer:?} {ask}")
         }
         other => format!("{other:?}"),
     }

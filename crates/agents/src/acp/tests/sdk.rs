@@ -7,7 +7,8 @@ use agent_client_protocol::{
 use portolan_core::{
     Event,
     event::{Content, ToolOutcome, TurnOutcome},
-    ports::{InstructionId, Order, Report},
+    policy::Decision,
+    ports::{Instruction, InstructionId, Order, Report},
     request::Answer,
 };
 use serde::{Serialize, de::DeserializeOwned};
@@ -35,7 +36,10 @@ async fn serve(
     let words = |text: &str| schema::SessionUpdate::AgentMessageChunk(schema::ContentChunk::new(text.into()));
     update(words("May I"))?;
     update(words("?"))?;
-    let fields = schema::ToolCallUpdateFields::new().title("echo").kind(schema::ToolKind::Execute);
+    let fields = schema::ToolCallUpdateFields::new()
+        .title("echo")
+        .kind(schema::ToolKind::Execute)
+        .raw_input(json!({ "command": "echo" }));
     let options = vec![
         schema::PermissionOption::new("always", "Always", schema::PermissionOptionKind::AllowAlways),
         schema::PermissionOption::new("once", "Once", schema::PermissionOptionKind::AllowOnce),
@@ -133,12 +137,17 @@ impl Host {
                 };
                 outs.push(output_of(|out| self.translate.task_done(&task.key, done, out)));
             }
+            for key in out.reports.iter().filter_map(super::unasked) {
+                let order = Order::Checked { key, decision: Decision::Allow };
+                let instruction = Instruction { instruction_id: InstructionId::UNRECORDED, order };
+                outs.push(output_of(|out| self.translate.instruct(instruction, out)));
+            }
             self.reports.extend(out.reports);
         }
     }
 
     async fn order(&mut self, order: Order) {
-        let instruction = portolan_core::ports::Instruction { id: InstructionId(1), order };
+        let instruction = Instruction { id: InstructionId(1), order };
         let out = output_of(|out| self.translate.instruct(instruction, out));
         self.take(out).await;
     }

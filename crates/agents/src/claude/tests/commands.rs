@@ -4,7 +4,8 @@ use indexmap::indexmap;
 use portolan_core::{
     Event,
     event::{Content, ErrorKind, HookStatus, Level, Setting, TurnOutcome, plain_text},
-    ports::{InstructionId, Order, Report},
+    policy::Decision,
+    ports::{Doer, InstructionId, Order, Report},
     request::{Answer, Ask, Scope},
 };
 use serde_json::{Value, json};
@@ -86,7 +87,7 @@ fn an_edited_input_replaces_the_original() {
     assert_eq!(response["updatedInput"], json!({ "command": "pwd" }));
 }
 
-// covers: 000-031, 004-097
+// covers: 000-031, 002-059, 004-097
 #[test]
 fn a_deny_says_why_and_ends_the_turn_only_where_asked() {
     let deny = |message: Option<&str>, interrupt| Answer::Deny {
@@ -144,6 +145,65 @@ fn a_hook_opens_a_request_and_its_output_goes_back_unchanged() {
     let denied = answered(request("PreToolUse"), Answer::deny(None));
     assert_eq!(denied["hookSpecificOutput"]["permissionDecision"], "deny");
     assert_eq!(answered(request("Stop"), Answer::deny(None)), json!({}));
+}
+
+fn before_call(tool: &str, input: &Value) -> Value {
+    ask(json!({ "subtype": "hook_callback", "callback_id": "portolan-rules", "tool_use_id": "toolu_1",
+        "input": { "hook_event_name": "PreToolUse", "tool_name": tool, "tool_input": input, "tool_use_id": "toolu_1" } }))
+}
+
+// covers: 002-059
+#[test]
+fn before_a_call_that_is_not_asked_about_policy_is_asked_and_only_a_rule_has_an_opinion() {
+    let read = before_call("Read", &json!({ "file_path": "/x/.env" }));
+    let checked = |decision| {
+        let mut translate = ready();
+        let out = said(&mut translate, &read);
+        let [Report::Unasked { key, ask, tool, doer: Doer::Agent, .. }] = &out.reports[..] else {
+            panic!("{out:?}")
+        };
+        assert!(matches!(&**ask, Ask::Permission { tool_name, .. } if tool_name == "Read"));
+        assert_eq!(tool.as_deref(), Some("toolu_1"));
+        assert!(written(&out).is_empty(), "the call waits");
+        let out = told(&mut translate, 0, Order::Checked { key: key.clone(), decision });
+        let response = written(&out)[0]["response"]["response"].clone();
+        assert_eq!(told(&mut translate, 0, Order::Checked { key: key.clone(), decision }).writes, []);
+        response
+    };
+    assert_eq!(checked(Decision::Allow), json!({}));
+    assert_eq!(checked(Decision::Ask)["hookSpecificOutput"]["permissionDecision"], "ask");
+    for name in ["AskUserQuestion", "ExitPlanMode"] {
+        let out = said(&mut ready(), &before_call(name, &json!({})));
+        assert_eq!((out.reports.len(), &written(&out)[0]["response"]["response"]), (0, &json!({})));
+    }
+}
+
+// covers: 002-071
+#[test]
+fn a_call_that_a_rule_denies_is_stopped_with_the_words_of_the_rule() {
+    let mut translate = ready();
+    let out = said(&mut translate, &before_call("Read", &json!({ "file_path": "/x/.env" })));
+    let [Report::Unasked { key, ask, .. }] = &out.reports[..] else { panic!("{out:?}") };
+    let answer = Answer::deny(Some("Denied by persisted rule for Read.".into()));
+    let out = told(&mut translate, 7, Order::Answer { key: key.clone(), ask: ask.clone(), answer });
+    assert_eq!(
+        written(&out)[0]["response"]["response"],
+        json!({ "hookSpecificOutput": { "hookEventName": "PreToolUse", "permissionDecision": "deny",
+            "permissionDecisionReason": "Denied by persisted rule for Read." } })
+    );
+}
+
+// covers: 002-077
+#[test]
+fn a_call_that_policy_has_not_seen_does_not_run_after_an_interrupt() {
+    let mut translate = ready();
+    told(&mut translate, 1, Order::Prompt { content: vec![Content::text("go")] });
+    said(&mut translate, &before_call("Bash", &json!({ "command": "ls" })));
+    let out = told(&mut translate, 2, Order::Interrupt);
+    let released = written(&out).into_iter().find(|line| line["type"] == "control_response").unwrap();
+    let output = &released["response"]["response"]["hookSpecificOutput"];
+    assert_eq!(output["permissionDecision"], "deny");
+    assert_eq!(output["permissionDecisionReason"], "Approval cancelled for tool Bash");
 }
 
 #[test]

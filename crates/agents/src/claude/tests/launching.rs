@@ -164,7 +164,8 @@ async fn prompts_subagents_hooks_and_servers_are_messages_and_never_arguments() 
         json!({
             "subtype": "initialize", "forwardSubagentText": true, "systemPrompt": ["be brief"],
             "agents": {"helper": {"description": "helps", "prompt": "you help", "tools": ["Read"], "model": "haiku"}},
-            "hooks": {"PreToolUse": [{"hookCallbackIds": ["hook-0"], "matcher": "Bash", "timeout": 5}],
+            "hooks": {"PreToolUse": [{"hookCallbackIds": ["hook-0"], "matcher": "Bash", "timeout": 5},
+                                     {"hookCallbackIds": ["portolan-rules"]}],
                       "Stop": [{"hookCallbackIds": ["hook-1"]}, {"hookCallbackIds": ["hook-2"]}]},
             "sdkMcpServers": ["mine"],
         })

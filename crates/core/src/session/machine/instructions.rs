@@ -14,6 +14,7 @@ use crate::{
     Seq, SessionId,
     event::Setting,
     log::Book,
+    policy::Decision,
     ports::{Instruction, InstructionId, Op, Order},
     session::state::State,
 };
@@ -116,6 +117,12 @@ impl Machine {
         let stored = What::Order(without_prompt(&order).into_owned());
         self.keep(book, instruction_id, stored, setting);
         self.outbox.push_back((book.head(), Instruction { id: instruction_id, order }));
+    }
+
+    /// Tells the agent to go on, or to ask first. Nothing is recorded: an agent that ends meanwhile does not wait.
+    pub(super) fn tell_checked(&mut self, key: String, decision: Decision) {
+        let order = Order::Checked { key, decision };
+        self.outbox.push_back((Seq::ZERO, Instruction { instruction_id: InstructionId::UNRECORDED, order }));
     }
 
     /// Ends the agent after everything appended so far is committed.

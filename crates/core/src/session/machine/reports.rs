@@ -64,6 +64,9 @@ impl Machine {
             Report::RequestOpened { key, ask, parent, tool, raw } => {
                 self.open_request(book, now, Opened { key, ask: *ask, parent, tool, raw });
             }
+            Report::Unasked { key, ask, parent, tool, doer, raw } => {
+                self.check(book, now, doer, Opened { key, ask: *ask, parent, tool, raw });
+            }
             Report::RequestWithdrawn { key } => {
                 let request =
                     self.memory.keys.iter().find(|(_, open)| **open == key).map(|(request, _)| *request);

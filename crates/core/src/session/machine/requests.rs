@@ -1,6 +1,6 @@
 //! Requests: opened once, answered at most once, closed for everybody at the same entry.
 
-use std::time::Duration;
+use std::{path::PathBuf, time::Duration};
 
 use sha2::{Digest as _, Sha256};
 
@@ -10,10 +10,15 @@ use crate::{
     command::Stage,
     event::Setting,
     log::Book,
-    policy::{Call, Decision, Judgement, Reading, RuleSet, Situation, decide, suggest},
-    ports::{InstructionId, Order},
+    policy::{
+        Call, Decision, Effect, Judgement, Kind, Reading, Rule, RuleId, RuleSet, Situation, decide, suggest,
+    },
+    ports::{Doer, InstructionId, Order},
     request::{Answer, Ask, Outcome, Request, Scope},
-    session::{settle::receipt, state::State},
+    session::{
+        settle::receipt,
+        state::{State, Summary},
+    },
     spec::MASK,
 };
 
@@ -141,6 +146,43 @@ impl Machine {
         self.tell(book, InstructionId(request.0), Order::Answer { key, ask: Box::new(ask), answer }, None);
     }
 
+    /// What the agent asks no person about. It becomes a request only if policy does not let it pass, so that the log does
+    /// not grow with every file that is read.
+    pub(super) fn check(&mut self, book: &mut Book<State>, now: Millis, doer: Doer, opened: Opened) {
+        let judgement = self.judge(book.state(), now, &opened.ask);
+        let is_granted = doer == Doer::Portolan && self.is_in_further_folders(book.state(), &opened.ask);
+        let by_rule = judgement.as_ref().is_some_and(|judgement| !judgement.rules.is_empty());
+        let asks_for_the_place =
+            judgement.as_ref().is_some_and(|judgement| judgement.mode.is_some() && !by_rule);
+        let decision = judgement.map_or(Decision::Allow, |judgement| judgement.decision);
+        match (doer, decision) {
+            // The session was given these folders; only the mode, which knows one folder, would ask.
+            (Doer::Portolan, Decision::Ask) if is_granted && asks_for_the_place => {
+                self.tell_checked(opened.key, Decision::Allow);
+            }
+            (_, Decision::Allow) => self.tell_checked(opened.key, Decision::Allow),
+            // The agent then sends a request.
+            (Doer::Agent, Decision::Ask) if by_rule => self.tell_checked(opened.key, Decision::Ask),
+            (Doer::Agent, Decision::Deny) if by_rule => self.open_request(book, now, opened),
+            (Doer::Agent, Decision::Ask | Decision::Deny) => self.tell_checked(opened.key, Decision::Allow),
+            (Doer::Portolan, Decision::Ask | Decision::Deny) => self.open_request(book, now, opened),
+        }
+    }
+
+    /// Are all files of a call really in the session's further folders?
+    fn is_in_further_folders(&self, state: &State, ask: &Ask) -> bool {
+        let Some(call) = Call::of(ask).filter(|call| call.kind() == Kind::Read) else { return false };
+        let paths = Reading::of(call).paths();
+        let is_in = |path: &PathBuf| state.spec.extra_dirs.iter().any(|folder| path.starts_with(folder));
+        let lies_in = |path: &String| {
+            self.facts
+                .places
+                .get(path)
+                .is_some_and(|place| !place.lies.is_empty() && place.lies.iter().all(is_in))
+        };
+        !paths.is_empty() && paths.iter().all(lies_in)
+    }
+
     /// How long a new request waits: as the session says, or else as the configuration does.
     fn deadline(&self, state: &State) -> Option<Duration> {
         let seconds = |seconds: u32| (seconds > 0).then(|| Duration::from_secs(seconds.into()));
@@ -151,7 +193,7 @@ impl Machine {
     fn judge(&self, state: &State, now: Millis, ask: &Ask) -> Option<Judgement> {
         let reading = Reading::of(Call::of(ask)?);
         // A rule that an older Portolan made and this one cannot read decides nothing.
-        let (own, _) = RuleSet::new(state.session_rules.iter().cloned());
+        let (own, _) = RuleSet::new(state.session_rules.iter().cloned().chain(allowed_tools(state)));
         let situation = Situation {
             session: Some(state.summary.session),
             mode: self.lent.mode(state.capabilities.meaning(state.summary.mode.as_deref())),
@@ -182,6 +224,26 @@ impl Machine {
                 (Answer::deny(Some("too many requests are open".into())), Actor::Policy { rule })
             })
         })
+    }
+}
+
+/// The tools that the session was created with, as rules of the session: so that nothing is allowed past policy.
+fn allowed_tools(state: &State) -> impl Iterator<Item = Rule> {
+    let Summary { session, created_at, .. } = state.summary;
+    let rule = move |(number, tool): (usize, &String)| {
+        let rule = Rule::of_session(session, Seq::ZERO, created_at, None, Effect::Allow, &rule_text(tool));
+        Rule { rule: RuleId(format!("allowed{number}")), ..rule }
+    };
+    state.spec.allowed_tools.iter().enumerate().map(rule)
+}
+
+/// A tool in Claude Code's spelling, as the text of a rule: `Bash(git:*)` is any command that begins with `git`, and
+/// `mcp__files` is every tool of that MCP server.
+fn rule_text(tool: &str) -> String {
+    match tool.strip_suffix(":*)") {
+        Some(prefix) => format!("{prefix} *)"),
+        None if tool.strip_prefix("mcp__").is_some_and(|rest| !rest.contains("__")) => format!("{tool}__*"),
+        None => tool.to_owned(),
     }
 }
 

@@ -7,8 +7,8 @@ use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
 
 use super::{Task, Working};
 use crate::{
-    policy::{Call, Facts, Reading, RuleScope, resolve},
-    ports::{Boxed, Report},
+    policy::{Call, Effect, Facts, Reading, Rule, RuleScope, resolve},
+    ports::{Boxed, Doer, Report},
 };
 
 /// How long a look at the disk may take. One that takes longer is over a network that hangs: a person is asked.
@@ -31,7 +31,14 @@ impl Task {
     /// The look at the disk that this report needs first. A command that names no file needs none after the first, unless
     /// a rule depends on which folder stands at a path.
     pub(super) fn look_for(&mut self, report: &Report) -> Option<Boxed<'static, Facts>> {
-        let Report::RequestOpened { ask, .. } = report else { return None };
+        let (Report::RequestOpened { ask, .. } | Report::Unasked { ask, .. }) = report else { return None };
+        if let Report::Unasked { doer: Doer::Agent, .. } = report
+            && !self.any_rule_forbids()
+        {
+            // Only a deny or an ask would count.
+            self.machine.know(Arc::clone(&self.rules.borrow()), Facts::default());
+            return None;
+        }
         let paths = Reading::of(Call::of(ask)?).paths();
         let rules = Arc::clone(&self.rules.borrow());
         let by_project = rules.iter().any(|rule| matches!(rule.scope, RuleScope::Project { .. }));
@@ -50,6 +57,12 @@ impl Task {
                 Ok(Err(_)) | Err(_) => Facts::default(),
             }
         }))
+    }
+
+    /// Is there any rule that denies or asks?
+    fn any_rule_forbids(&self) -> bool {
+        let forbids = |rule: &Rule| rule.effect != Effect::Allow;
+        self.rules.borrow().iter().any(forbids) || self.log.state().session_rules.iter().any(forbids)
     }
 
     /// Folds the request that waited for the look, and the reports behind it.

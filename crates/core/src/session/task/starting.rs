@@ -62,7 +62,9 @@ impl Task {
             self.machine.report(&mut book, now, Report::Exited(exit));
             return;
         };
-        let spec = Arc::new(SessionSpec { mode, ..self.effective_spec(book.state()) });
+        // Policy allows these tools, so that a deny rule still holds for them.
+        let allowed_tools = vec![];
+        let spec = Arc::new(SessionSpec { mode, allowed_tools, ..self.effective_spec(book.state()) });
         drop(book);
         tracing::info!(agent = agent.kind(), %generation, "agent starts");
         let link = agent.start(Launch { session: self.id, generation, spec, resume });

@@ -1,0 +1,238 @@
+//! What the agent was allowed to do in this turn, so that nobody is asked twice about one thing: first by the agent's
+//! request for permission, and then when the agent lets Portolan do the work. Pure.
+//!
+//! An approval covers a task of Portolan if both are of the same kind (read, edit, run), and
+//! - the task names the same file, until the call that was allowed has ended; or
+//! - the task runs the same command in the session's folder, or in a folder that the approval names, once; or
+//! - the task names the call that was allowed, and the approval names no file and no command.
+//!
+//! An approval ends with its turn.
+
+use std::{
+    collections::VecDeque,
+    path::{Component, Path, PathBuf},
+};
+
+use portolan_core::{
+    policy::{Call, Kind},
+    request::Ask,
+};
+use serde_json::Value;
+
+/// Approvals that count at once. An agent with more calls in one turn has ended most of them.
+const MAX: usize = 256;
+
+/// The approvals of this turn.
+#[derive(Debug, Default)]
+pub(super) struct Approvals(VecDeque<Approval>);
+
+/// What one answer allows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Approval {
+    /// The call that was allowed.
+    tool: String,
+    kind: Kind,
+    files: Vec<PathBuf>,
+    command: Option<String>,
+    /// Every short text of the input, among them the folder of a command.
+    texts: Vec<String>,
+}
+
+/// What Portolan is to do.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Wanted<'a> {
+    pub(super) kind: Kind,
+    /// The call that the agent names.
+    pub(super) tool: Option<&'a str>,
+    pub(super) what: What<'a>,
+}
+
+/// The file or the command.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum What<'a> {
+    File(&'a Path),
+    Command { words: &'a [String], folder: Option<&'a str> },
+}
+
+impl Approval {
+    /// What an approval of this request would allow. Relative paths begin in the session's folder.
+    pub(super) fn of(tool: &str, ask: &Ask, session_folder: &Path) -> Option<Self> {
+        let call = Call::of(ask)?;
+        let files = call.files().unwrap_or_default();
+        let files = files.iter().filter_map(|file| plain(&session_folder.join(file))).collect();
+        let texts = match call.input {
+            Value::Object(fields) => fields.values().filter_map(Value::as_str).map(str::to_owned).collect(),
+            _ => vec![],
+        };
+        Some(Self { tool: tool.to_owned(), kind: call.kind(), files, command: call.command(), texts })
+    }
+
+    fn covers(&self, wanted: Wanted<'_>, session_folder: &Path) -> bool {
+        if self.kind != wanted.kind {
+            return false;
+        }
+        let names_nothing = self.files.is_empty() && self.command.is_none();
+        if names_nothing && wanted.tool == Some(self.tool.as_str()) {
+            return true;
+        }
+        match wanted.what {
+            What::File(path) => plain(path).is_some_and(|path| self.files.contains(&path)),
+            What::Command { words, folder } => {
+                let here = folder.is_none_or(|folder| {
+                    Path::new(folder) == session_folder || self.texts.iter().any(|text| text == folder)
+                });
+                here && self.command.as_deref().is_some_and(|command| is_same(command, words))
+            }
+        }
+    }
+}
+
+impl Approvals {
+    /// A person, a rule or a mode has allowed this.
+    pub(super) fn add(&mut self, approval: Approval) {
+        if self.0.len() >= MAX {
+            self.0.pop_front();
+        }
+        self.0.push_back(approval);
+    }
+
+    /// Is this allowed already? The approval of a command is used up.
+    pub(super) fn take(&mut self, wanted: Wanted<'_>, session_folder: &Path) -> bool {
+        let Some(at) = self.0.iter().position(|approval| approval.covers(wanted, session_folder)) else {
+            return false;
+        };
+        if wanted.kind == Kind::Run {
+            self.0.remove(at);
+        }
+        true
+    }
+
+    /// The call has ended.
+    pub(super) fn ended(&mut self, tool: &str) {
+        self.0.retain(|approval| approval.tool != tool);
+    }
+
+    /// The turn has ended, or is stopped.
+    pub(super) fn clear(&mut self) {
+        self.0.clear();
+    }
+}
+
+/// A path in its plain spelling; `None` if links decide where it leads.
+fn plain(path: &Path) -> Option<PathBuf> {
+    if path.components().any(|part| part == Component::ParentDir) {
+        return None;
+    }
+    Some(path.components().collect())
+}
+
+/// Is the command that was allowed the one that is to run? Agents give a shell line to a shell, or as it is.
+fn is_same(allowed: &str, words: &[String]) -> bool {
+    let allowed = allowed.trim();
+    match words {
+        [line] => line.trim() == allowed,
+        [shell, flag, line] if is_shell(shell) && matches!(flag.as_str(), "-c" | "-lc") => {
+            line.trim() == allowed || words.join(" ") == allowed
+        }
+        // Words that a shell would read in another way are not what was shown.
+        words => words.iter().all(|word| super::errands::is_bare(word)) && words.join(" ") == allowed,
+    }
+}
+
+fn is_shell(program: &str) -> bool {
+    matches!(program.rsplit('/').next(), Some("sh" | "bash" | "zsh" | "dash"))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    const FOLDER: &str = "/work";
+
+    fn approval(tool_name: &str, input: Value) -> Approval {
+        let ask = Ask::Permission {
+            tool_name: tool_name.into(),
+            input,
+            description: None,
+            changes: vec![],
+            reason: None,
+            blocked_path: None,
+            suggestions: vec![],
+            options: vec![],
+        };
+        Approval::of("call", &ask, Path::new(FOLDER)).unwrap()
+    }
+
+    fn allows(approval: &Approval, kind: Kind, tool: Option<&str>, what: What<'_>) -> bool {
+        let mut approvals = Approvals::default();
+        approvals.add(approval.clone());
+        approvals.take(Wanted { kind, tool, what }, Path::new(FOLDER))
+    }
+
+    #[test]
+    fn an_approval_covers_its_own_file_and_kind_and_nothing_else() {
+        let write = approval("write_file", json!({ "file_path": "a.txt" }));
+        let file = |path: &'static str| What::File(Path::new(path));
+        assert!(allows(&write, Kind::Edit, None, file("/work/a.txt")));
+        assert!(allows(&write, Kind::Edit, None, file("/work/./a.txt")));
+        for other in ["/work/b.txt", "/work/x/../a.txt", "/a.txt"] {
+            assert!(!allows(&write, Kind::Edit, Some("call"), file(other)), "{other}");
+        }
+        assert!(!allows(&write, Kind::Read, None, file("/work/a.txt")));
+        let read = approval("read_file", json!({ "path": "/work/a.txt" }));
+        assert!(!allows(&read, Kind::Edit, None, file("/work/a.txt")));
+    }
+
+    #[test]
+    fn an_approval_without_a_file_covers_the_call_that_the_agent_names() {
+        let write = approval("edit", json!({}));
+        let file = What::File(Path::new("/work/a.txt"));
+        assert!(allows(&write, Kind::Edit, Some("call"), file));
+        assert!(!allows(&write, Kind::Edit, Some("other"), file));
+        assert!(!allows(&write, Kind::Edit, None, file));
+    }
+
+    #[test]
+    fn an_approval_covers_the_same_command_in_the_same_folder() {
+        let run = approval("execute", json!({ "command": "cargo test --all", "cwd": "/work/sub" }));
+        let may = |words: &[&str], folder: Option<&str>| {
+            let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+            allows(&run, Kind::Run, None, What::Command { words: &words, folder })
+        };
+        assert!(may(&["cargo test --all"], None));
+        assert!(may(&["cargo", "test", "--all"], Some("/work")));
+        assert!(may(&["/bin/bash", "-lc", "cargo test --all"], Some("/work/sub")));
+        assert!(!may(&["cargo", "test --all"], None));
+        assert!(!may(&["cargo", "test"], None));
+        assert!(!may(&["python", "-c", "cargo test --all"], None));
+        assert!(!may(&["cargo", "test", "--all"], Some("/tmp")));
+    }
+
+    #[test]
+    fn the_approval_of_a_command_counts_once_and_that_of_a_file_until_its_call_ends() {
+        let mut approvals = Approvals::default();
+        approvals.add(approval("execute", json!({ "command": "ls" })));
+        approvals.add(approval("edit", json!({ "path": "/work/a" })));
+        let words = ["ls".to_owned()];
+        let run = Wanted { kind: Kind::Run, tool: None, what: What::Command { words: &words, folder: None } };
+        let edit = Wanted { kind: Kind::Edit, tool: None, what: What::File(Path::new("/work/a")) };
+        let mut take = |wanted| approvals.take(wanted, Path::new(FOLDER));
+        assert_eq!([take(run), take(run), take(edit), take(edit)], [true, false, true, true]);
+        approvals.ended("call");
+        assert!(!approvals.take(edit, Path::new(FOLDER)));
+    }
+
+    #[test]
+    fn a_flood_of_approvals_keeps_the_newest() {
+        let mut approvals = Approvals::default();
+        for number in 0..=MAX {
+            approvals.add(approval("edit", json!({ "path": format!("/work/{number}") })));
+        }
+        assert_eq!(approvals.0.len(), MAX);
+        let path = PathBuf::from(format!("/work/{MAX}"));
+        let newest = Wanted { kind: Kind::Edit, tool: None, what: What::File(&path) };
+        assert!(approvals.take(newest, Path::new(FOLDER)));
+    }
+}
