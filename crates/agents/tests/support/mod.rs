@@ -88,7 +88,7 @@ impl Session {
         if let Report::Unasked { key, .. } = &next {
             // As a session in its default mode does.
             let order = Order::Checked { key: key.clone(), decision: Decision::Allow };
-            let instruction = Instruction { instruction_id: InstructionId::UNRECORDED, order };
+            let instruction = Instruction { id: InstructionId::UNRECORDED, order };
             self.link.instructions.send(instruction).await.unwrap();
         }
         self.seen.push(next.clone());

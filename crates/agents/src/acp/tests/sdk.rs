@@ -139,7 +139,7 @@ impl Host {
             }
             for key in out.reports.iter().filter_map(super::unasked) {
                 let order = Order::Checked { key, decision: Decision::Allow };
-                let instruction = Instruction { instruction_id: InstructionId::UNRECORDED, order };
+                let instruction = Instruction { id: InstructionId::UNRECORDED, order };
                 outs.push(output_of(|out| self.translate.instruct(instruction, out)));
             }
             self.reports.extend(out.reports);

@@ -122,7 +122,7 @@ impl Machine {
     /// Tells the agent to go on, or to ask first. Nothing is recorded: an agent that ends meanwhile does not wait.
     pub(super) fn tell_checked(&mut self, key: String, decision: Decision) {
         let order = Order::Checked { key, decision };
-        self.outbox.push_back((Seq::ZERO, Instruction { instruction_id: InstructionId::UNRECORDED, order }));
+        self.outbox.push_back((Seq::ZERO, Instruction { id: InstructionId::UNRECORDED, order }));
     }
 
     /// Ends the agent after everything appended so far is committed.

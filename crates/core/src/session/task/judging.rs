@@ -36,15 +36,14 @@ impl Task {
             && !self.any_rule_forbids()
         {
             // Only a deny or an ask would count.
-            self.machine.know(Arc::clone(&self.rules.borrow()), Facts::default());
+            self.know(Facts::default());
             return None;
         }
         let paths = Reading::of(Call::of(ask)?).paths();
-        let rules = Arc::clone(&self.rules.borrow());
-        let by_project = rules.iter().any(|rule| matches!(rule.scope, RuleScope::Project { .. }));
+        let is_of_project = |rule: &Rule| matches!(rule.scope, RuleScope::Project { .. });
+        let by_project = self.rules.borrow().iter().any(is_of_project);
         if let (Some(known), true, false) = (&self.ground.known, paths.is_empty(), by_project) {
-            let lent = self.lent.borrow().of(self.id);
-            self.machine.know(rules, lent, known.clone());
+            self.know(known.clone());
             return None;
         }
         let Ground { folder, home, own, .. } = self.ground.clone();
@@ -59,6 +58,12 @@ impl Task {
         }))
     }
 
+    /// Judges the next requests by the rules of this moment and these facts.
+    fn know(&mut self, facts: Facts) {
+        let lent = self.lent.borrow().of(self.id);
+        self.machine.know(Arc::clone(&self.rules.borrow()), lent, facts);
+    }
+
     /// Is there any rule that denies or asks?
     fn any_rule_forbids(&self) -> bool {
         let forbids = |rule: &Rule| rule.effect != Effect::Allow;
@@ -70,8 +75,7 @@ impl Task {
         if !facts.folder.as_os_str().is_empty() {
             self.ground.known = Some(Facts { places: BTreeMap::new(), ..facts.clone() });
         }
-        let lent = self.lent.borrow().of(self.id);
-        self.machine.know(Arc::clone(&self.rules.borrow()), lent, facts);
+        self.know(facts);
         self.fold_first(working, working.unfolded.len().min(1));
         self.fold_reports(working);
     }
