@@ -4,7 +4,7 @@
 //! A place is protected by its name, wherever it lies: a path of which any part has such a name is inside one. Names are
 //! compared without case, since some disks do not tell cases apart.
 
-use std::path::Path;
+use std::{collections::HashMap, path::Path, sync::LazyLock};
 
 use super::{facts::Facts, tool};
 
@@ -118,9 +118,19 @@ pub fn guarded(path: &Path, does: tool::Kind, facts: &Facts) -> Option<(Kind, St
     (is_secret || does != tool::Kind::Read).then_some(found)
 }
 
+/// Every protected name. Each word of each command is looked up here, so the lists are not read again each time.
+static BY_NAME: LazyLock<HashMap<&str, Kind>> = LazyLock::new(|| {
+    let mut all = HashMap::new();
+    for (kind, names) in NAMES {
+        for name in names.split_ascii_whitespace() {
+            all.entry(name).or_insert(kind);
+        }
+    }
+    all
+});
+
 fn kind_of(name: &str) -> Option<Kind> {
-    let whole =
-        || NAMES.iter().find(|(_, names)| names.split(' ').any(|one| one == name)).map(|(kind, _)| *kind);
+    let whole = || BY_NAME.get(name).copied();
     let begins = || BEGINNINGS.iter().find(|(_, begin)| name.starts_with(begin)).map(|(kind, _)| *kind);
     let ends = || ENDINGS.iter().find(|(_, end)| name.ends_with(end)).map(|(kind, _)| *kind);
     whole().or_else(begins).or_else(ends)

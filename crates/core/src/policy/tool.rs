@@ -3,7 +3,7 @@
 //! Agents name their tools differently. A name that is not listed here is of an unknown kind, and an unknown kind is never
 //! allowed by a mode that allows a known one.
 
-use std::fmt;
+use std::{collections::HashMap, fmt, sync::LazyLock};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -45,18 +45,7 @@ impl Kind {
     /// The kind of a tool with this name.
     pub fn of(tool: &str) -> Self {
         let name = tool.to_ascii_lowercase();
-        let is = |names: &str| names.split_ascii_whitespace().any(|known| known == name);
-        if is(READS) {
-            Self::Read
-        } else if is(EDITS) {
-            Self::Edit
-        } else if is(RUNS) {
-            Self::Run
-        } else if is(NETWORK) {
-            Self::Network
-        } else {
-            Self::Unknown
-        }
+        BY_NAME.get(name.as_str()).copied().unwrap_or(Self::Unknown)
     }
 }
 
@@ -81,6 +70,18 @@ const RUNS: &str = "bash shell powershell exec_command exec execute execute_comm
 
 /// Tools that read from the network.
 const NETWORK: &str = "webfetch websearch web_fetch web_search google_web_search fetch";
+
+/// The kind of every known name, in lower case.
+static BY_NAME: LazyLock<HashMap<&str, Kind>> = LazyLock::new(|| {
+    let mut all = HashMap::new();
+    let lists = [(READS, Kind::Read), (EDITS, Kind::Edit), (RUNS, Kind::Run), (NETWORK, Kind::Network)];
+    for (names, kind) in lists {
+        for name in names.split_ascii_whitespace() {
+            all.entry(name).or_insert(kind);
+        }
+    }
+    all
+});
 
 /// Where a call names its command.
 const COMMAND_KEYS: [&str; 4] = ["command", "cmd", "script", "commandLine"];

@@ -53,7 +53,7 @@ pub(super) fn check(arguments: &[Word]) -> Option<Hidden> {
             }
             words = rest;
         } else if text.starts_with('-') {
-            if !GLOBAL_FLAGS.split_whitespace().any(|known| known == text) {
+            if !GLOBAL_FLAGS.split_ascii_whitespace().any(|known| known == text) {
                 return Some(Hidden::runs("git", &text));
             }
         } else {
@@ -67,7 +67,7 @@ fn subcommand(name: &str, arguments: &[Word]) -> Option<Hidden> {
     if let Some(remote) = arguments.iter().find(|word| word.known_start().contains("ext::")) {
         return Some(Hidden::runs("git", remote.known_start()));
     }
-    let is = |list: &str| list.split_whitespace().any(|known| known == name);
+    let is = |list: &str| list.split_ascii_whitespace().any(|known| known == name);
     let first = arguments.first().and_then(Word::literal);
     let first = first.as_deref();
     match name {

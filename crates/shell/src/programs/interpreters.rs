@@ -162,7 +162,7 @@ impl Interpreter {
                 }
                 return None;
             }
-            if TELL.split_whitespace().any(|tell| tell == text) {
+            if TELL.split_ascii_whitespace().any(|tell| tell == text) {
                 if arguments.len() == 1 {
                     return None;
                 }
@@ -188,7 +188,7 @@ impl Interpreter {
                 return Some(Hidden::runs(name, &text));
             }
             if let Some(long) = text.strip_prefix("--") {
-                if self.long_values.split_whitespace().any(|known| known == long) {
+                if self.long_values.split_ascii_whitespace().any(|known| known == long) {
                     words.next();
                 } else if !text.contains('=') {
                     uncertain = true;

@@ -48,7 +48,7 @@ pub(crate) fn check(name: &str, arguments: &[Word]) -> Checked {
     if let Some(hidden) = interpreters::check(name, arguments) {
         return hidden.into();
     }
-    if table::RUNS_OTHERS.split_whitespace().any(|known| known == name) || is_loader(name) {
+    if table::RUNS_OTHERS.split_ascii_whitespace().any(|known| known == name) || is_loader(name) {
         return Some(Hidden::RunsOthers(name.to_owned())).into();
     }
     PROGRAMS
@@ -70,10 +70,12 @@ fn by_row(row: &Row, name: &str, arguments: &[Word]) -> Option<Hidden> {
     options(name, arguments, row.short, row.long).or_else(|| subcommand(row, name, arguments)).or_else(|| {
         arguments.iter().find_map(|word| {
             let start = word.known_start();
-            let is_word =
-                word.literal().is_some_and(|text| row.words.split_whitespace().any(|known| known == text));
-            let begins = row.beginnings.split_whitespace().any(|beginning| start.starts_with(beginning));
-            let contains = row.parts.split_whitespace().any(|part| start.contains(part));
+            let is_word = word
+                .literal()
+                .is_some_and(|text| row.words.split_ascii_whitespace().any(|known| known == text));
+            let begins =
+                row.beginnings.split_ascii_whitespace().any(|beginning| start.starts_with(beginning));
+            let contains = row.parts.split_ascii_whitespace().any(|part| start.contains(part));
             (is_word || begins || contains).then(|| Hidden::runs(name, start))
         })
     })
@@ -87,7 +89,7 @@ fn subcommand(row: &Row, name: &str, arguments: &[Word]) -> Option<Hidden> {
         if !start.starts_with('-') {
             if word
                 .literal()
-                .is_some_and(|text| row.subcommands.split_whitespace().any(|known| known == text))
+                .is_some_and(|text| row.subcommands.split_ascii_whitespace().any(|known| known == text))
             {
                 return Some(Hidden::runs(name, start));
             }
@@ -131,7 +133,7 @@ fn options(name: &str, arguments: &[Word], short: &str, long: &str) -> Option<Hi
 /// Is this word, which begins with `-`, one of these options?
 fn is_option(word: &str, short: &str, long: &str) -> bool {
     let name = word.split('=').next().unwrap_or(word);
-    let matches_long = long.split_whitespace().any(|option| {
+    let matches_long = long.split_ascii_whitespace().any(|option| {
         if let Some(single) = option.strip_prefix(':') {
             // An option such as `-exec` of programs that do not bundle letters.
             name.trim_start_matches('-') == single

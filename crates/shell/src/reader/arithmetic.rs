@@ -108,7 +108,7 @@ impl Reader<'_, '_, '_> {
 
     /// Bash counts with this variable.
     fn count(&mut self, name: String, inside: &mut Vec<Inner>) {
-        if SET_BY_BASH.split_whitespace().any(|known| known == name) {
+        if SET_BY_BASH.split_ascii_whitespace().any(|known| known == name) {
             inside.push(Inner::Marker(Hidden::Counting(format!("`${name}`"))));
         } else if variables::changes_what_runs(&name) {
             inside.push(Inner::Marker(Hidden::ChangesWhatRuns(name)));

@@ -10,7 +10,7 @@ const CHANGE_SHELL: &str = "
 
 /// Why it cannot be seen what a builtin leads to.
 pub(super) fn check(name: &str, arguments: &[Word], facts: &mut Facts) -> Vec<Hidden> {
-    if CHANGE_SHELL.split_whitespace().any(|builtin| builtin == name) {
+    if CHANGE_SHELL.split_ascii_whitespace().any(|builtin| builtin == name) {
         return vec![Hidden::ChangesShell(name.to_owned())];
     }
     let mut names = Names { builtin: name, facts, hidden: Vec::new() };

@@ -184,7 +184,7 @@ fn option_text(spec: &Spec, name: &str, words: &[Word], mut at: usize) -> Result
 /// Is `NAME=VALUE`, or `NAME VALUE`, one of these settings?
 fn is_harmless(settings: &str, setting: &str) -> bool {
     let name = setting.split(['=', ' ', '\t']).next().unwrap_or_default().to_ascii_lowercase();
-    settings.split_whitespace().any(|known| known == name)
+    settings.split_ascii_whitespace().any(|known| known == name)
 }
 
 /// A word without its first bytes, which are literal.
@@ -225,7 +225,7 @@ impl Read {
 
 /// Reads options up to the first word that is none.
 fn options(known: &Options, wrapper: &str, words: &[Word], at: usize) -> Result<Read, Hidden> {
-    let is = |list: &str, name: &str| list.split_whitespace().any(|known| known == name);
+    let is = |list: &str, name: &str| list.split_ascii_whitespace().any(|known| known == name);
     let not_known = || Hidden::WrapperWord(wrapper.to_owned());
     let mut read = Read { at, ..Default::default() };
     while let Some(word) = words.get(read.at) {
