@@ -2554,7 +2554,7 @@ program?: string,
 /**
  * The transport that would be used.
  */
-road?: Road,
+transport?: Transport,
 /**
  * Whether the agent is logged in, if the agent reports it.
  */
@@ -2840,19 +2840,6 @@ reasons: Array<string>, };
  * How dangerous a call is.
  */
 export type RiskLevel = "low" | "medium" | "high";
-
-/**
- * The transport to an agent, and the reason for it.
- */
-export type Road = {
-/**
- * The transport's name, such as `stdio`.
- */
-name: string,
-/**
- * Why Portolan uses this transport.
- */
-why: string, };
 
 /**
  * The role of a token; each role includes the roles before it.
@@ -4010,6 +3997,19 @@ export type ToolKind = "execute" | "read" | "edit" | "search" | "fetch" | "subag
  * How a tool or a subagent ended.
  */
 export type ToolOutcome = "done" | "failed" | "denied" | "interrupted";
+
+/**
+ * The transport to an agent, and the reason for it.
+ */
+export type Transport = {
+/**
+ * The transport's name, such as `stdio`.
+ */
+name: string,
+/**
+ * Why Portolan uses this transport.
+ */
+why: string, };
 
 /**
  * The cause of a turn.
