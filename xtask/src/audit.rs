@@ -87,6 +87,8 @@ fn sum(texts: &[String]) -> u64 {
 
 /// Checks licences, bans, duplicates and sources; and known vulnerabilities if the database is here.
 fn check(deny: &Path) -> Result<()> {
+    // The tool looks at the crates of every platform, and a build downloads only those of this one.
+    project::run(&mut project::cargo(["fetch", "--locked"]))?;
     let check = |checks: &[&str]| {
         // Offline: otherwise the tool would fetch the database by itself.
         let common = ["--workspace", "--all-features", "--locked", "--offline", "check"];

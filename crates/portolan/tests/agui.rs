@@ -258,7 +258,7 @@ fn agui_gets_its_own_listener_if_the_configuration_sets_one() {
     home.configure("[agui]\nlisten = \"0.0.0.0:0\"\n");
     let refused = home.run(["up", "--no-open"]);
     assert!(
-        refused.code != 0 && refused.stderr.contains("[agui]") && refused.stderr.contains("without TLS"),
+        refused.code != 0 && refused.stderr.contains("[agui]") && refused.stderr.contains("so it needs TLS"),
         "{refused:?}"
     );
     home.configure("[agui]\norigins = [\"localhost\"]\n");

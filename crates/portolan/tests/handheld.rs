@@ -154,7 +154,7 @@ fn every_button_works_with_the_demo_agent() {
     });
     let second = state(&home, &session(&home, two));
     let approved = &second["closed_requests"].as_array().unwrap().last().unwrap()["outcome"];
-    assert_eq!(approved["by"]["name"], "auto-edit", "{approved}");
+    assert_eq!(approved["by"]["rule"], "mode acceptEdits, set by auto-edit", "{approved}");
     app.command(two, "tool, fast");
     app.panel(two, "Bash");
     app.press(two, "escape");
@@ -418,9 +418,13 @@ fn edit_with(cast: &Cast, work: &Path, traps: &Traps, model: &str) {
     app.state(slot, "idle");
     let state = state(&home, made.trim());
     let answered = state["closed_requests"].as_array().unwrap().iter();
-    let by: Vec<_> = answered.map(|closed| closed["outcome"]["by"]["name"].clone()).collect();
-    let person = json!("handheld at 127.0.0.1");
-    assert_eq!(by, [person.clone(), person.clone(), person, json!("auto-edit")], "{kind} {version}");
+    let by: Vec<_> = answered.map(|closed| closed["outcome"]["by"].clone()).collect();
+    let (last, people) = by.split_last().unwrap();
+    assert!(
+        people.len() == 3 && people.iter().all(|by| by["name"] == "handheld at 127.0.0.1"),
+        "{kind} {version}: {by:?}"
+    );
+    assert_eq!(last["rule"], "mode acceptEdits, set by auto-edit", "{kind} {version}");
     assert_eq!(home.run(["down"]).code, 0);
 }
 
@@ -479,9 +483,9 @@ fn auto_edit_asks_about_a_link_with_the_demo_agent_and_says_why() {
     let session = session(&home, slot);
     let by = wait_for("the second edit", || {
         let closed = state(&home, &session)["closed_requests"].as_array().unwrap().clone();
-        closed.get(1).map(|closed| closed["outcome"]["by"]["name"].clone())
+        closed.get(1).map(|closed| closed["outcome"]["by"]["rule"].clone())
     });
-    assert_eq!(by, "auto-edit");
+    assert_eq!(by, "mode acceptEdits, set by auto-edit");
     assert_eq!(home.run(["down"]).code, 0);
 }
 

@@ -299,7 +299,7 @@ async fn the_dashboard_gets_its_own_listener_if_the_configuration_sets_one() {
     home.configure("[insights]\nlisten = \"0.0.0.0:0\"\n");
     let refused = home.run(["up", "--no-open"]);
     assert!(refused.code != 0 && refused.stderr.contains("[insights]"), "{refused:?}");
-    assert!(refused.stderr.contains("without TLS"), "{refused:?}");
+    assert!(refused.stderr.contains("so it needs TLS"), "{refused:?}");
 }
 
 /// The newest version, which uses stdio; and the last version that dials in.

@@ -162,11 +162,12 @@ async fn page_tools(bench: &Bench) -> Result<(), Fault> {
     let by: Vec<String> = session
         .seen()
         .filter_map(|event| match event {
-            Event::RequestClosed { outcome: Outcome::Answered { by, .. }, .. } => Some(by.to_string()),
+            Event::RequestDecided { outcome: Outcome::Answered { by, .. }, .. } => Some(by.to_string()),
             _ => None,
         })
         .collect();
-    if by != ["page tools (agui)", "page tools (agui)"] {
+    let rule = |tool: &str| format!("rule allow mcp__copilotkit-frontend__{tool}");
+    if by != [rule("addTask"), rule("setTitle")] {
         return Err(Fault::wrong(format!("the permissions were given by {by:?}")));
     }
 

@@ -32,12 +32,12 @@ impl LentBySession {
 #[derive(Debug, Default)]
 struct Loan {
     rules: Vec<Rule>,
-    accepts_edits: bool,
+    accepts_edits: Option<Arc<str>>,
 }
 
 impl Loan {
     fn is_empty(&self) -> bool {
-        self.rules.is_empty() && !self.accepts_edits
+        self.rules.is_empty() && self.accepts_edits.is_none()
     }
 }
 
@@ -59,7 +59,7 @@ impl Lending {
         change(loans.entry(lender.clone()).or_default());
         loans.retain(|_, loan| !loan.is_empty());
         let rules: Vec<Rule> = loans.values().flat_map(|loan| &loan.rules).cloned().collect();
-        let accepts_edits = loans.values().any(|loan| loan.accepts_edits);
+        let accepts_edits = loans.values().find_map(|loan| loan.accepts_edits.clone());
         let is_over = loans.is_empty();
         if is_over {
             all.remove(&session);
@@ -106,7 +106,7 @@ impl Registry {
 
     /// Lets the mode `default` of a session count as `acceptEdits`, or no longer.
     pub fn lend_edits(&self, lender: &Principal, session: SessionId, accepts: AcceptsEdits) {
-        let accepts_edits = accepts == AcceptsEdits::Yes;
+        let accepts_edits = (accepts == AcceptsEdits::Yes).then(|| lender.name.as_str().into());
         self.shared.lending.change(&lender.token, session, |loan| loan.accepts_edits = accepts_edits);
     }
 

@@ -121,7 +121,8 @@ impl Machine {
         let unattended = book.state().spec.unattended;
         let judgement = self.judge(book.state(), now, &ask);
         let judgement = if unattended { judgement.map(denied_without_a_person) } else { judgement };
-        let decided = self.decided(judgement.as_ref()).or_else(|| unattended.then(nobody_is_here));
+        let decided =
+            self.decided(book.state(), judgement.as_ref()).or_else(|| unattended.then(nobody_is_here));
         let deadline = self.deadline(book.state()).filter(|_| decided.is_none());
         let opened = Box::new(Request {
             request,
@@ -205,7 +206,7 @@ impl Machine {
     }
 
     /// The answer that needs no person, and what gives it.
-    fn decided(&self, judgement: Option<&Judgement>) -> Option<(Answer, Actor)> {
+    fn decided(&self, state: &State, judgement: Option<&Judgement>) -> Option<(Answer, Actor)> {
         let by_policy = judgement.and_then(|judgement| {
             let answer = match judgement.decision {
                 Decision::Allow => Answer::allow(),
@@ -213,7 +214,8 @@ impl Machine {
                 Decision::Ask => return None,
             };
             let rule = judgement.rules.iter().map(|rule| rule.line.as_str()).collect::<Vec<_>>().join(", ");
-            let mode = || judgement.mode.map_or_else(String::new, |mode| format!("mode {mode}"));
+            let of_session = state.capabilities.meaning(state.summary.mode.as_deref());
+            let mode = || judgement.mode.map_or_else(String::new, |mode| self.lent.words(mode, of_session));
             let by = if rule.is_empty() { mode() } else { rule };
             Some((answer, Actor::Policy { rule: if by.is_empty() { UNATTENDED.into() } else { by } }))
         });

@@ -346,7 +346,10 @@ fn a_page_s_tool_goes_by_its_own_name_and_its_result_is_the_page_s() {
     assert!(desk.projector.has_shown(&["c1".into()]) && !desk.projector.has_shown(&["c2".into()]));
     let mut asked = json!({"type": "request_opened", "request": {"request": 9, "generation": 1, "digest": "d", "opened_at": 0,
                            "ask": {"kind": "permission", "tool_name": name, "input": {}}}});
-    assert_eq!(desk.take(asked.clone()), [] as [Value; 0], "its permission is answered by policy");
+    let mut decided = asked.clone();
+    decided["type"] = json!("request_decided");
+    decided["outcome"] = json!({"how": "answered", "answer": {"kind": "allow"}, "by": {"kind": "policy", "rule": "allow setColor"}});
+    assert_eq!(desk.take(decided), [] as [Value; 0], "its permission is answered by policy");
     desk.projector.next_run("default", Approvals::Event);
     assert!(!desk.projector.has_shown(&["c1".into()]), "shown in the run before");
     assert_eq!(desk.take(result("c1", "done", "ok")), [] as [Value; 0], "the page has it already");

@@ -109,7 +109,7 @@ async fn auto_edit_leaves_to_people_what_leads_out_of_the_folder_or_to_a_protect
         Outcome::Answered { by, .. } => by.to_string(),
         other => format!("{other:?}"),
     });
-    let automatic = by.filter(|by| by == "mode acceptEdits").count();
+    let automatic = by.filter(|by| by == "mode acceptEdits, set by auto-edit").count();
     assert_eq!(automatic, 3, "only what lies in the folder");
 }
 

@@ -292,7 +292,7 @@ async fn a_hostile_page_does_not_even_get_to_show_a_token() {
 async fn an_address_that_others_can_reach_needs_tls() {
     let settings = DoorSettings { listen: vec!["0.0.0.0:0".parse().unwrap()], ..DoorSettings::default() };
     let refused = Door::bind(&settings).await.unwrap_err().to_string();
-    assert!(refused.contains("without TLS"), "{refused}");
+    assert!(refused.contains("so it needs TLS"), "{refused}");
 }
 
 #[tokio::test]

@@ -16,7 +16,7 @@ async fn the_prompt_for_a_tool_that_the_page_offers_is_answered_and_says_by_whom
     let state = stand.until(session, |state| state.summary.status == Status::Idle).await;
     let closed = state.closed_requests.last().unwrap();
     let Outcome::Answered { answer, by } = &closed.outcome else { panic!("{closed:?}") };
-    assert_eq!((answer, by.to_string()), (&Answer::allow(), format!("allow {PREFIX}addTask")));
+    assert_eq!((answer, by.to_string()), (&Answer::allow(), format!("rule allow {PREFIX}addTask")));
 }
 
 #[tokio::test]
