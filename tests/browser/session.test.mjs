@@ -105,8 +105,8 @@ test('a picture goes in by a file, is shown before it is sent, and comes out aga
   await page.getByRole('img', { name: 'Picture 2 to send' }).waitFor();
   await button(page, 'Remove picture 2').click();
   await button(page, 'Send').click();
-  await until(async () => (await page.getByRole('img', { name: 'A picture in the conversation' }).count()) === 2);
-  const shown = await page.getByRole('img', { name: 'A picture in the conversation' }).evaluateAll((all) => all.map(({ src, naturalWidth }) => [src, naturalWidth]));
+  await until(async () => (await page.getByRole('img', { name: 'From the conversation' }).count()) === 2);
+  const shown = await page.getByRole('img', { name: 'From the conversation' }).evaluateAll((all) => all.map(({ src, naturalWidth }) => [src, naturalWidth]));
   assert.deepEqual(shown, [[`data:image/png;base64,${data}`, 1], [`data:image/png;base64,${data}`, 1]]);
 });
 

@@ -46,8 +46,8 @@ impl Exit {
         ),
         (Self::Unreachable as u8, "no daemon runs, or the daemon cannot be reached"),
         (Self::NotFound as u8, "no such session, request, agent or token"),
-        (Self::TurnFailed as u8, "with `send --wait`: the turn failed"),
-        (Self::TurnInterrupted as u8, "with `send --wait`: the turn was interrupted"),
+        (Self::TurnFailed as u8, "with `send --wait` or `new --unattended`: the turn failed"),
+        (Self::TurnInterrupted as u8, "with `send --wait` or `new --unattended`: the turn was interrupted"),
         (Self::Uncertain as u8, "the result did not come in time, or nobody knows the outcome"),
         #[cfg(feature = "conformance")]
         (Self::Degraded as u8, "with `doctor`: an agent is not logged in, or fails a part of the test"),

@@ -88,7 +88,7 @@ pub(crate) struct Draft {
 pub(crate) enum Budgets {
     /// List the budgets, and show what is spent of each
     List {
-        /// List the budgets that count this session, with its own
+        /// List the budgets that count this session, including the session's own budget
         #[arg(long, value_name = "ID")]
         session: Option<String>,
     },
@@ -96,7 +96,8 @@ pub(crate) enum Budgets {
     ///
     /// If a budget with the same scope and period exists, the verb replaces its limits, and what was used so far still
     /// counts. Otherwise the verb makes the budget, which counts from now on. At 80 % of a limit Portolan warns. At
-    /// 100 % Portolan interrupts the running turn, and prompts wait until an owner raises or resets the budget.
+    /// 100 % of the tokens Portolan interrupts the running turn; other limits let the turn end. Then prompts wait until
+    /// an owner raises or resets the budget.
     Set(SetBudget),
     /// Let a budget count from zero again
     Reset {
@@ -118,7 +119,7 @@ pub(crate) struct SetBudget {
     pub(crate) scope: String,
     #[command(flatten)]
     pub(crate) limits: BudgetLimits,
-    /// Begin again by itself: `day` begins every day at 00:00 UTC
+    /// Count from zero again in each period; a day begins at 00:00 UTC
     #[arg(long, value_name = "PERIOD", value_parser = ["day"])]
     pub(crate) per: Option<String>,
 }

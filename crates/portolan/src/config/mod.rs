@@ -188,7 +188,8 @@ pub(crate) struct Sessions {
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Policy {
     /// Let owners use modes in which an agent acts without asking, such as `bypassPermissions`, `full-access` or
-    /// `yolo`. Other roles may never use these modes, through any frontend. Deny rules hold in these modes too.
+    /// `yolo`. Other roles may never use these modes, through any frontend. Portolan refuses such a mode while a
+    /// deny rule holds that could not stop the agent there.
     pub(crate) allow_bypass: bool,
     /// A request that nobody answers for this time is denied. A session may have its own time. Default: never.
     pub(crate) deadline_seconds: Option<u32>,
