@@ -8,8 +8,8 @@ export function who(by: Actor | undefined): string {
     case "person":
       return `${by.name} (${by.via})`;
     case "policy":
-      // A mode or a limit decides where no rule does.
-      if (by.rule.startsWith("mode ")) return `the ${by.rule}`;
+      // A mode, a budget or a limit decides where no rule does.
+      if (by.rule.startsWith("mode ") || by.rule.startsWith("budget ")) return `the ${by.rule}`;
       return by.rule.startsWith("at most ") ? `the limit: ${by.rule}` : `the rule ${by.rule}`;
     case "deadline":
       return "the deadline";
