@@ -58,8 +58,11 @@ impl Approval {
     /// What an approval of this request would allow. Relative paths begin in the session's folder.
     pub(super) fn of(tool: &str, ask: &Ask, session_folder: &Path) -> Option<Self> {
         let call = Call::of(ask)?;
-        let files = call.files().unwrap_or_default();
-        let files = files.iter().filter_map(|file| plain(&session_folder.join(file))).collect();
+        let named = call.files();
+        let files: Option<Vec<PathBuf>> =
+            named.and_then(|files| files.iter().map(|file| plain(&session_folder.join(file))).collect());
+        // A call that names a file in an unclear way must not pass for a call that names none.
+        let files = if call.kind() == Kind::Run { files.unwrap_or_default() } else { files? };
         let texts = match call.input {
             Value::Object(fields) => fields.values().filter_map(Value::as_str).map(str::to_owned).collect(),
             _ => vec![],
@@ -152,6 +155,10 @@ mod tests {
     const FOLDER: &str = "/work";
 
     fn approval(tool_name: &str, input: Value) -> Approval {
+        approval_if_clear(tool_name, input).unwrap()
+    }
+
+    fn approval_if_clear(tool_name: &str, input: Value) -> Option<Approval> {
         let ask = Ask::Permission {
             tool_name: tool_name.into(),
             input,
@@ -162,7 +169,14 @@ mod tests {
             suggestions: vec![],
             options: vec![],
         };
-        Approval::of("call", &ask, Path::new(FOLDER)).unwrap()
+        Approval::of("call", &ask, Path::new(FOLDER))
+    }
+
+    #[test]
+    fn a_file_that_is_named_in_an_unclear_way_is_no_approval_of_any_file() {
+        for path in ["/work/src/../a.txt", "~/a.txt"] {
+            assert!(approval_if_clear("write_file", json!({ "file_path": path })).is_none(), "{path}");
+        }
     }
 
     fn allows(approval: &Approval, kind: Kind, tool: Option<&str>, what: What<'_>) -> bool {

@@ -101,7 +101,8 @@ impl Seen {
 fn line(words: &[String], variables: &[Value], folder: Option<&str>) -> String {
     let mut line = folder.map(|folder| format!("cd {} && ", quoted(folder))).unwrap_or_default();
     for variable in variables {
-        line.extend([&*text(variable, "name"), "=", &*quoted(&text(variable, "value")), " "]);
+        // Quoted, a name that is none becomes the program that is judged, and no rule for another program covers it.
+        line.extend([&*quoted(&text(variable, "name")), "=", &*quoted(&text(variable, "value")), " "]);
     }
     match words {
         // The desk gives such a line to a shell.
@@ -225,5 +226,20 @@ impl Translate {
             }
             Err(error) => out.write(&DIALECT.error(&id, error.code, &error.message)),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_name_of_a_variable_hides_no_part_of_the_command() {
+        let words = ["rm".to_owned(), "-rf".to_owned(), "src".to_owned()];
+        let judged = |name: &str| line(&words, &[json!({ "name": name, "value": "x" })], None);
+        assert_eq!(judged("FOO"), "FOO=x rm -rf src");
+        assert_eq!(judged("ls #"), "'ls #'=x rm -rf src");
     }
 }

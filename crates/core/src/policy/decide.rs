@@ -357,7 +357,8 @@ pub fn decide(reading: &Reading<'_>, situation: Situation<'_>) -> Judgement {
     if let Some(Err(why)) = &reading.script
         && !(mode == Mode::BypassPermissions && unsure.is_empty())
     {
-        return ask(&[], format!("the command cannot be read: {why}"));
+        // The rules that may cover the call are why a call is stopped that the agent would not ask about.
+        return ask(&unsure, format!("the command cannot be read: {why}"));
     }
     if !unsure.is_empty() {
         return ask(&unsure, "Portolan cannot see what the call does, and a rule may forbid the call".into());
