@@ -152,7 +152,7 @@ mod tests {
 
     use super::*;
 
-    const FOLDER: &str = "/work";
+    const FOLDER: &str = "/repo";
 
     fn approval(tool_name: &str, input: Value) -> Approval {
         approval_if_clear(tool_name, input).unwrap()
@@ -174,7 +174,7 @@ mod tests {
 
     #[test]
     fn a_file_that_is_named_in_an_unclear_way_is_no_approval_of_any_file() {
-        for path in ["/work/src/../a.txt", "~/a.txt"] {
+        for path in ["/repo/src/../a.txt", "~/a.txt"] {
             assert!(approval_if_clear("write_file", json!({ "file_path": path })).is_none(), "{path}");
         }
     }
@@ -189,20 +189,20 @@ mod tests {
     fn an_approval_covers_its_own_file_and_kind_and_nothing_else() {
         let write = approval("write_file", json!({ "file_path": "a.txt" }));
         let file = |path: &'static str| What::File(Path::new(path));
-        assert!(allows(&write, Kind::Edit, None, file("/work/a.txt")));
-        assert!(allows(&write, Kind::Edit, None, file("/work/./a.txt")));
-        for other in ["/work/b.txt", "/work/x/../a.txt", "/a.txt"] {
+        assert!(allows(&write, Kind::Edit, None, file("/repo/a.txt")));
+        assert!(allows(&write, Kind::Edit, None, file("/repo/./a.txt")));
+        for other in ["/repo/b.txt", "/repo/x/../a.txt", "/a.txt"] {
             assert!(!allows(&write, Kind::Edit, Some("call"), file(other)), "{other}");
         }
-        assert!(!allows(&write, Kind::Read, None, file("/work/a.txt")));
-        let read = approval("read_file", json!({ "path": "/work/a.txt" }));
-        assert!(!allows(&read, Kind::Edit, None, file("/work/a.txt")));
+        assert!(!allows(&write, Kind::Read, None, file("/repo/a.txt")));
+        let read = approval("read_file", json!({ "path": "/repo/a.txt" }));
+        assert!(!allows(&read, Kind::Edit, None, file("/repo/a.txt")));
     }
 
     #[test]
     fn an_approval_without_a_file_covers_the_call_that_the_agent_names() {
         let write = approval("edit", json!({}));
-        let file = What::File(Path::new("/work/a.txt"));
+        let file = What::File(Path::new("/repo/a.txt"));
         assert!(allows(&write, Kind::Edit, Some("call"), file));
         assert!(!allows(&write, Kind::Edit, Some("other"), file));
         assert!(!allows(&write, Kind::Edit, None, file));
@@ -210,14 +210,14 @@ mod tests {
 
     #[test]
     fn an_approval_covers_the_same_command_in_the_same_folder() {
-        let run = approval("execute", json!({ "command": "cargo test --all", "cwd": "/work/sub" }));
+        let run = approval("execute", json!({ "command": "cargo test --all", "cwd": "/repo/sub" }));
         let may = |words: &[&str], folder: Option<&str>| {
             let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
             allows(&run, Kind::Run, None, What::Command { words: &words, folder })
         };
         assert!(may(&["cargo test --all"], None));
-        assert!(may(&["cargo", "test", "--all"], Some("/work")));
-        assert!(may(&["/bin/bash", "-lc", "cargo test --all"], Some("/work/sub")));
+        assert!(may(&["cargo", "test", "--all"], Some("/repo")));
+        assert!(may(&["/bin/bash", "-lc", "cargo test --all"], Some("/repo/sub")));
         assert!(!may(&["cargo", "test --all"], None));
         assert!(!may(&["cargo", "test"], None));
         assert!(!may(&["python", "-c", "cargo test --all"], None));
@@ -228,10 +228,10 @@ mod tests {
     fn the_approval_of_a_command_counts_once_and_that_of_a_file_until_its_call_ends() {
         let mut approvals = Approvals::default();
         approvals.add(approval("execute", json!({ "command": "ls" })));
-        approvals.add(approval("edit", json!({ "path": "/work/a" })));
+        approvals.add(approval("edit", json!({ "path": "/repo/a" })));
         let words = ["ls".to_owned()];
         let run = Wanted { kind: Kind::Run, tool: None, what: What::Command { words: &words, folder: None } };
-        let edit = Wanted { kind: Kind::Edit, tool: None, what: What::File(Path::new("/work/a")) };
+        let edit = Wanted { kind: Kind::Edit, tool: None, what: What::File(Path::new("/repo/a")) };
         let mut take = |wanted| approvals.take(wanted, Path::new(FOLDER));
         assert_eq!([take(run), take(run), take(edit), take(edit)], [true, false, true, true]);
         approvals.ended("call");
@@ -242,10 +242,10 @@ mod tests {
     fn a_flood_of_approvals_keeps_the_newest() {
         let mut approvals = Approvals::default();
         for number in 0..=MAX {
-            approvals.add(approval("edit", json!({ "path": format!("/work/{number}") })));
+            approvals.add(approval("edit", json!({ "path": format!("/repo/{number}") })));
         }
         assert_eq!(approvals.0.len(), MAX);
-        let path = PathBuf::from(format!("/work/{MAX}"));
+        let path = PathBuf::from(format!("/repo/{MAX}"));
         let newest = Wanted { kind: Kind::Edit, tool: None, what: What::File(&path) };
         assert!(approvals.take(newest, Path::new(FOLDER)));
     }
