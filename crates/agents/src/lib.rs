@@ -18,6 +18,8 @@ pub mod link;
 #[cfg(test)]
 mod mutations;
 pub mod prices;
+#[cfg(test)]
+mod talk;
 pub mod transports;
 mod unasking;
 

@@ -11,7 +11,8 @@ use std::{hint::black_box, process::ExitCode};
 use portolan_core::{
     Actor, Millis,
     policy::{
-        Call, Decision, Effect, Facts, Mode, Reading, Rule, RuleId, RuleScope, RuleSet, Situation, decide,
+        Call, Decision, Effect, Facts, Mode, Reading, Rule, RuleDraft, RuleId, RuleScope, RuleSet, Situation,
+        decide, rule::ScopeDraft,
     },
 };
 use rustix::time::{ClockId, clock_gettime};
@@ -38,19 +39,8 @@ fn rule(number: usize) -> Rule {
         5 => (Effect::Allow, format!("mcp__server{number}__*")),
         _ => (Effect::Allow, format!("Bash(tool{number} run *)")),
     };
-    Rule {
-        rule: RuleId(format!("r{number}")),
-        effect,
-        text,
-        scope: RuleScope::User,
-        overridable: false,
-        expires_at: None,
-        comment: None,
-        made_at: Millis(0),
-        made_by: Actor::Daemon,
-        matches: vec![],
-        does_not_match: vec![],
-    }
+    let draft = RuleDraft::new(effect, text, ScopeDraft::User);
+    draft.into_rule(RuleId(format!("r{number}")), RuleScope::User, Millis(0), Actor::Daemon)
 }
 
 /// The processor time of this thread: other programs on the machine do not count.

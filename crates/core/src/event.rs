@@ -57,20 +57,12 @@
 mod agent;
 mod content;
 mod daemon;
+mod durability;
 mod session;
 mod turn;
 mod work;
 
-pub use self::{agent::*, content::*, daemon::*, session::*, turn::*, work::*};
-
-/// What happens to an entry when the daemon is killed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Durability {
-    /// The entry is committed before anyone sees it.
-    Durable,
-    /// The entry is shown at once and written later; the finished item's commit replaces it.
-    Streamed,
-}
+pub use self::{agent::*, content::*, daemon::*, durability::*, session::*, turn::*, work::*};
 
 #[cfg(test)]
 mod tests {

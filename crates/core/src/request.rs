@@ -91,6 +91,20 @@ pub enum Ask {
 }
 
 impl Ask {
+    /// A permission to use a tool, of which nothing but the input is known.
+    pub fn permission(tool_name: impl Into<String>, input: Value) -> Self {
+        Self::Permission {
+            tool_name: tool_name.into(),
+            input,
+            description: None,
+            changes: vec![],
+            reason: None,
+            blocked_path: None,
+            suggestions: vec![],
+            options: vec![],
+        }
+    }
+
     /// The kind as a word.
     pub fn kind(&self) -> &'static str {
         match self {

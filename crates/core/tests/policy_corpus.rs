@@ -8,8 +8,10 @@ use std::{collections::BTreeMap, path::PathBuf};
 use portolan_core::{
     Actor, Millis,
     policy::{
-        Call, Decision, Effect, Facts, Mode, Reading, Rule, RuleId, RuleScope, RuleSet, Situation, decide,
-        facts::Place, rule::Identity,
+        Call, Decision, Effect, Facts, Mode, Reading, Rule, RuleDraft, RuleId, RuleScope, RuleSet, Situation,
+        decide,
+        facts::Place,
+        rule::{Identity, ScopeDraft},
     },
 };
 use serde_json::json;
@@ -24,19 +26,8 @@ struct Set {
 
 fn rule(number: usize, line: &str) -> Rule {
     let (effect, text) = line.split_once(' ').expect("an effect, then a tool");
-    Rule {
-        rule: RuleId(format!("rule{number:04}")),
-        effect: effect.parse::<Effect>().unwrap(),
-        text: text.to_owned(),
-        scope: RuleScope::User,
-        overridable: false,
-        expires_at: None,
-        comment: None,
-        made_at: Millis(0),
-        made_by: Actor::Daemon,
-        matches: vec![],
-        does_not_match: vec![],
-    }
+    let draft = RuleDraft::new(effect.parse::<Effect>().unwrap(), text, ScopeDraft::User);
+    draft.into_rule(RuleId(format!("rule{number:04}")), RuleScope::User, Millis(0), Actor::Daemon)
 }
 
 fn sets() -> BTreeMap<String, Set> {

@@ -3,8 +3,11 @@
 use portolan_core::{
     Actor, Millis, SessionId,
     policy::{
-        Call, Decision, Effect, Facts, Mode, Reading, Rule, RuleId, RuleScope, RuleSet, Situation, decide,
-        facts::Place, mode::MODES, rule::Identity,
+        Call, Decision, Effect, Facts, Mode, Reading, Rule, RuleDraft, RuleId, RuleScope, RuleSet, Situation,
+        decide,
+        facts::Place,
+        mode::MODES,
+        rule::{Identity, ScopeDraft},
     },
 };
 use proptest::prelude::*;
@@ -60,12 +63,7 @@ fn rule() -> impl Strategy<Value = Rule> {
             text,
             scope,
             overridable: overridable && effect == Effect::Deny,
-            expires_at: None,
-            comment: None,
-            made_at: Millis(0),
-            made_by: Actor::Daemon,
-            matches: vec![],
-            does_not_match: vec![],
+            ..rule_for_everything()
         },
     )
 }
@@ -213,19 +211,8 @@ proptest! {
 }
 
 fn rule_for_everything() -> Rule {
-    Rule {
-        rule: RuleId("everything".into()),
-        effect: Effect::Allow,
-        text: "*".into(),
-        scope: RuleScope::User,
-        overridable: false,
-        expires_at: None,
-        comment: None,
-        made_at: Millis(0),
-        made_by: Actor::Daemon,
-        matches: vec![],
-        does_not_match: vec![],
-    }
+    let draft = RuleDraft::new(Effect::Allow, "*", ScopeDraft::User);
+    draft.into_rule(RuleId("everything".into()), RuleScope::User, Millis(0), Actor::Daemon)
 }
 
 #[test]

@@ -106,16 +106,7 @@ async fn say_all(agent: &Mutex<Running>, reports: Vec<Report>) {
 }
 
 fn ask(key: &str) -> Report {
-    let ask = Ask::Permission {
-        tool_name: "Bash".into(),
-        input: serde_json::json!({ "command": "ls" }),
-        description: None,
-        changes: vec![],
-        reason: None,
-        blocked_path: None,
-        suggestions: vec![],
-        options: vec![],
-    };
+    let ask = Ask::permission("Bash", serde_json::json!({ "command": "ls" }));
     Report::RequestOpened { key: key.into(), ask: Box::new(ask), parent: None, tool: None, raw: None }
 }
 

@@ -24,16 +24,7 @@ use portolan_testkit::{
 use serde_json::json;
 
 fn draft(effect: Effect, text: &str, scope: ScopeDraft) -> RuleDraft {
-    RuleDraft {
-        effect,
-        text: text.into(),
-        scope,
-        overridable: false,
-        expires_in_seconds: None,
-        comment: None,
-        matches: vec![],
-        does_not_match: vec![],
-    }
+    RuleDraft::new(effect, text, scope)
 }
 
 async fn ask(puppet: &Strings, key: &str, command: &str) {

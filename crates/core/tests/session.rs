@@ -996,16 +996,8 @@ async fn a_held_prompt_is_recorded_at_once_and_sent_when_it_is_released() {
 async fn a_large_request_is_stored_once_and_the_inbox_points_to_it() {
     let world = World::new().await;
     let (session, puppet) = world.session().await;
-    let ask = Ask::Permission {
-        tool_name: "Write".into(),
-        input: serde_json::json!({ "file_path": "/a", "content": "x".repeat(1_000_000) }),
-        description: None,
-        changes: vec![],
-        reason: None,
-        blocked_path: None,
-        suggestions: vec![],
-        options: vec![],
-    };
+    let ask =
+        Ask::permission("Write", serde_json::json!({ "file_path": "/a", "content": "x".repeat(1_000_000) }));
     let (key, whole) = ("large".to_owned(), ask.clone());
     puppet.say(Report::RequestOpened { key, ask: Box::new(ask), parent: None, tool: None, raw: None }).await;
     let mut reader = world.registry.watch(&owner(), Start::After(Seq::ZERO)).await.expect("a reader");

@@ -33,16 +33,7 @@ fn with_mode(mode: &str) -> SessionSpec {
 }
 
 async fn rule(world: &World, effect: Effect, text: &str, scope: ScopeDraft) -> Rule {
-    let draft = RuleDraft {
-        effect,
-        text: text.into(),
-        scope,
-        overridable: false,
-        expires_in_seconds: None,
-        comment: None,
-        matches: vec![],
-        does_not_match: vec![],
-    };
+    let draft = RuleDraft::new(effect, text, scope);
     world.registry.add_rule(&owner(), CommandId::random(), draft).await.expect("a rule")
 }
 

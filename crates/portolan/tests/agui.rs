@@ -194,9 +194,7 @@ fn a_session_stays_active_while_its_agent_is_asleep() {
     let client = Client::of(&home);
     assert_eq!(texts(&client.run("active", "u1", "say one").events()), "one");
     let other = home.run(["new", "demo", "say two"]).ok().trim().to_owned();
-    wait_for("the other session", || {
-        (home.json(["show", &other])["state"]["summary"]["status"] == "idle").then_some(())
-    });
+    home.until_status(&other, "idle");
     home.run(["archive", &other]).ok();
     let list = || home.json(["ls"]).as_array().unwrap().clone();
     let [first] = &list()[..] else { panic!("{:?}", list()) };

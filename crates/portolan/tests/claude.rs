@@ -56,9 +56,7 @@ async fn a_conversation_survives_the_kill_of_its_daemon() {
             let (home, _agent_home) = home(&program(version), &base_url);
             home.up();
             let session = home.run(["new", "claude", "first words"]).ok().trim().to_owned();
-            wait_for("the first turn", || {
-                (state(&home, &session)["summary"]["status"] == "idle").then_some(())
-            });
+            home.until_status(&session, "idle");
             assert_eq!(home.run(["send", &session, "ask first"]).code, 0);
             wait_for("a request", || state(&home, &session)["requests"].get(0).cloned());
             home.kill();

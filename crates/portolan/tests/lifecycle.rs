@@ -169,9 +169,7 @@ fn a_client_starts_the_daemon_and_the_daemon_outlives_the_client() {
     let status = home.json(["status"]);
     assert_eq!(status["running"], true);
     let session = home.run(["new", "demo", "say hello"]).ok().trim().to_owned();
-    wait_for("the end of the turn", || {
-        (home.json(["show", &session])["state"]["summary"]["status"] == "idle").then_some(())
-    });
+    home.until_status(&session, "idle");
     assert_eq!(home.json(["status"])["pid"], status["pid"], "every client used the same daemon");
     assert_eq!(home.run(["down"]).code, 0);
 }
@@ -348,13 +346,9 @@ fn old_sessions_are_deleted_if_the_configuration_says_so() {
     let home = home();
     home.up();
     let session = home.run(["new", "demo", "say one"]).ok().trim().to_owned();
-    wait_for("the agent", || {
-        (home.json(["show", &session])["state"]["summary"]["status"] == "idle").then_some(())
-    });
+    home.until_status(&session, "idle");
     assert_eq!(home.run(["stop", &session]).code, 0);
-    wait_for("the end", || {
-        (home.json(["show", &session])["state"]["summary"]["status"] == "terminated").then_some(())
-    });
+    home.until_status(&session, "terminated");
     assert_eq!(home.run(["down"]).code, 0);
     home.ended();
     home.up();

@@ -178,16 +178,10 @@ async fn the_real_agent_resumes_an_imported_conversation() {
         let home = home(&claude("2.1.325").program().unwrap(), agent_home.path(), &base_url);
         // A conversation that Portolan does not know any more.
         let first = home.run(["new", "claude", "the word is halyard"]).ok().trim().to_owned();
-        wait_for("the first turn", || {
-            let state = home.json(["show", &first])["state"].clone();
-            (state["summary"]["status"] == "idle").then_some(())
-        });
+        home.until_status(&first, "idle");
         assert_eq!(home.json(["past", "claude"])[0]["session"], first.as_str());
         assert_eq!(home.run(["stop", &first]).code, 0);
-        wait_for("its end", || {
-            let state = home.json(["show", &first])["state"].clone();
-            (state["summary"]["status"] == "terminated").then_some(())
-        });
+        home.until_status(&first, "terminated");
         assert_eq!(home.run(["delete", "--yes", &first]).code, 0);
         let past = home.json(["past", "claude"])[0].clone();
         assert_eq!(past["session"], Value::Null, "{past}");
@@ -227,10 +221,7 @@ async fn a_conversation_that_another_program_has_open_is_imported_only_as_a_copy
         // A daemon of another home counts as another program.
         let other = home(&program, agent_home.path(), &base_url);
         let first = other.run(["new", "claude", "the word is halyard"]).ok().trim().to_owned();
-        let state = wait_for("the first turn", || {
-            let state = other.json(["show", &first])["state"].clone();
-            (state["summary"]["status"] == "idle").then_some(state)
-        });
+        let state = other.until_status(&first, "idle");
         let id = state["summary"]["agent_session"].as_str().unwrap().to_owned();
         let ours = home(&program, agent_home.path(), &base_url);
         assert_eq!(ours.json(["past", "claude"])[0]["held_by"], state["pid"], "{state}");
@@ -284,15 +275,9 @@ async fn a_past_conversation_of_an_agent_over_acp_is_listed_and_resumed() {
         let agent_home = tempfile::tempdir().unwrap();
         let home = goose_home(&npm::GOOSE.command().unwrap(), agent_home.path(), &base_url);
         let first = home.run(["new", "goose", "the word is halyard"]).ok().trim().to_owned();
-        wait_for("the first turn", || {
-            let state = home.json(["show", &first])["state"].clone();
-            (state["summary"]["status"] == "idle").then_some(())
-        });
+        home.until_status(&first, "idle");
         assert_eq!(home.run(["stop", &first]).code, 0);
-        wait_for("its end", || {
-            let state = home.json(["show", &first])["state"].clone();
-            (state["summary"]["status"] == "terminated").then_some(())
-        });
+        home.until_status(&first, "terminated");
         let kept = home.json(["show", &first])["state"]["summary"]["agent_session"].clone();
         assert_eq!(home.run(["delete", "--yes", &first]).code, 0);
         let listed = home.json(["past", "goose"]);

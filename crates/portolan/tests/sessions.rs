@@ -198,7 +198,7 @@ fn a_prompt_after_the_end_of_the_agent_resumes_the_conversation() {
     let session = new(&home, "say one");
     idle(&home, &session);
     assert_eq!(home.run(["stop", &session]).code, 0);
-    wait_for("the end", || (state(&home, &session)["summary"]["status"] == "terminated").then_some(()));
+    home.until_status(&session, "terminated");
     assert_eq!(home.agents(&session), [0; 0]);
     let again = home.run(["send", &session, "--wait", "say two"]);
     assert!(again.code == 0 && again.stdout.contains("two"), "{again:?}");
@@ -610,9 +610,7 @@ fn an_unattended_session_denies_what_no_rule_allows_and_lists_it() {
     assert_eq!((&summary["completed"], &summary["allowed"]), (&json!(true), &json!(1)));
     assert_eq!(summary["denied"], json!([]));
     let session = summary["session"].as_str().unwrap();
-    wait_for("the end of the agent", || {
-        (state(&home, session)["summary"]["status"] == "terminated").then_some(())
-    });
+    home.until_status(session, "terminated");
 
     // Neither a question nor a plan waits for anybody.
     for prompt in ["question, fast", "plan, fast", "form, fast"] {

@@ -145,6 +145,17 @@ impl Home {
         serde_json::from_str(&ran.ok()).unwrap()
     }
 
+    /// Waits until a session has this status, and returns its state.
+    ///
+    /// # Panics
+    /// When it never has.
+    pub fn until_status(&self, session: &str, status: &str) -> Value {
+        wait_for(&format!("the session that is {status}"), || {
+            let state = self.json(["show", session])["state"].clone();
+            (state["summary"]["status"] == status).then_some(state)
+        })
+    }
+
     /// Starts a command that keeps running.
     ///
     /// # Panics

@@ -1,13 +1,14 @@
-//! Sessions of a registry in memory: their users in tests, and how a test waits for them.
+//! Sessions of a registry in memory: their users and requests in tests, and how a test waits for them.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use std::{sync::Arc, time::Duration};
 
 use portolan_core::{
-    Principal, Role, SessionId,
+    Generation, Millis, Principal, RequestId, Role, SessionId,
     ports::{Agent, Clock},
     registry::Registry,
+    request::{Ask, Request},
     session::{machine::Policy, state::State},
 };
 use portolan_store::MemoryStore;
@@ -30,6 +31,23 @@ pub fn principal(name: &str, role: Role) -> Principal {
 /// A principal who may do everything.
 pub fn owner() -> Principal {
     principal("owner", Role::Owner)
+}
+
+/// An open request, as a client sees it.
+pub fn request(number: u64, ask: Ask) -> Request {
+    Request {
+        request: RequestId(number),
+        generation: Generation(1),
+        ask,
+        parent: None,
+        tool: None,
+        digest: "d".into(),
+        opened_at: Millis(0),
+        shortened: false,
+        policy: None,
+        suggested_rule: None,
+        deadline: None,
+    }
 }
 
 /// Waits until this is true.

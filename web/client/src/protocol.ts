@@ -4058,7 +4058,7 @@ examples: Array<SimulatedRequest>,
 truncated: boolean, };
 
 /**
- * One option of [`SessionSpec`], for [`Capabilities::options`].
+ * One option of `SessionSpec`, for `Capabilities::options`.
  */
 export type SpecOption = "cwd" | "prompt" | "name" | "model" | "mode" | "env" | "system_prompt" | "allowed_tools" | "disallowed_tools" | "mcp_servers" | "subagents" | "hooks" | "setting_sources" | "extra_dirs" | "max_turns" | "max_budget_usd" | "json_schema" | "resume" | "fork";
 

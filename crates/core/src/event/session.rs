@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{
-    AgentInfo, Content, Durability, ErrorInfo, Exit, FileChange, HookStatus, ItemKind, Level, McpServer,
-    PlanStep, ResetReason, Setting, Task, ToolKind, ToolOutcome, TurnOrigin, TurnResult, WorkDone,
+    AgentInfo, Content, ErrorInfo, Exit, FileChange, HookStatus, ItemKind, Level, McpServer, PlanStep,
+    ResetReason, Setting, Task, ToolKind, ToolOutcome, TurnOrigin, TurnResult, WorkDone,
 };
 use crate::{
     Capabilities, Generation, Millis, RequestId, Seq, SessionSpec,
@@ -545,21 +545,4 @@ pub enum Event {
         /// The sender's own name for the message's kind.
         kind: String,
     },
-}
-
-impl Event {
-    /// The streamed kinds, by their names on the wire; [`Event::durability`] says the same of an event.
-    pub const STREAMED: [&str; 5] = ["item_started", "tool_named", "delta", "tool_progress", "activity"];
-
-    /// What happens to the event's entry when the daemon is killed.
-    pub fn durability(&self) -> Durability {
-        match self {
-            Self::ItemStarted { .. }
-            | Self::ToolNamed { .. }
-            | Self::Delta { .. }
-            | Self::ToolProgress { .. }
-            | Self::Activity { .. } => Durability::Streamed,
-            _ => Durability::Durable,
-        }
-    }
 }

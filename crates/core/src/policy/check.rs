@@ -87,16 +87,7 @@ mod tests {
     use super::*;
 
     fn rule(effect: Effect, text: &str) -> RuleDraft {
-        RuleDraft {
-            effect,
-            text: text.into(),
-            scope: super::super::rule::ScopeDraft::User,
-            overridable: false,
-            expires_in_seconds: None,
-            comment: None,
-            matches: vec![],
-            does_not_match: vec![],
-        }
+        RuleDraft::new(effect, text, super::super::rule::ScopeDraft::User)
     }
 
     #[test]

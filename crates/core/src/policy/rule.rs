@@ -261,6 +261,20 @@ pub struct RuleDraft {
 }
 
 impl RuleDraft {
+    /// A draft without conditions, comment or examples.
+    pub fn new(effect: Effect, text: impl Into<String>, scope: ScopeDraft) -> Self {
+        Self {
+            effect,
+            text: text.into(),
+            scope,
+            overridable: false,
+            expires_in_seconds: None,
+            comment: None,
+            matches: vec![],
+            does_not_match: vec![],
+        }
+    }
+
     /// The draft as a rule of one session, made by the entry with this number.
     pub(crate) fn of_session(self, session: SessionId, seq: Seq, at: Millis, by: &Actor) -> Rule {
         let rule = Rule::of_session(session, seq, at, Some(by), self.effect, &self.text);
@@ -268,7 +282,7 @@ impl RuleDraft {
     }
 
     /// The draft as a rule.
-    pub(crate) fn into_rule(self, rule: RuleId, scope: RuleScope, at: Millis, by: Actor) -> Rule {
+    pub fn into_rule(self, rule: RuleId, scope: RuleScope, at: Millis, by: Actor) -> Rule {
         let expires_at = self.expires_in_seconds.map(|seconds| {
             let span = i64::try_from(seconds.saturating_mul(1000)).unwrap_or(i64::MAX);
             Millis(at.0.saturating_add(span))

@@ -75,16 +75,7 @@ mod tests {
     }
 
     fn permission(input: Value) -> Request {
-        asks(Ask::Permission {
-            tool_name: "Write".into(),
-            input,
-            description: None,
-            changes: vec![],
-            reason: None,
-            blocked_path: None,
-            suggestions: vec![],
-            options: vec![],
-        })
+        asks(Ask::permission("Write", input))
     }
 
     #[test]

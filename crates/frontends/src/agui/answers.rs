@@ -222,16 +222,7 @@ mod tests {
     use super::*;
 
     fn permission() -> Ask {
-        Ask::Permission {
-            tool_name: "Bash".into(),
-            input: json!({"command": "ls"}),
-            description: None,
-            changes: vec![],
-            reason: None,
-            blocked_path: None,
-            suggestions: vec![],
-            options: vec![],
-        }
+        Ask::permission("Bash", json!({"command": "ls"}))
     }
 
     fn questions() -> Ask {

@@ -5,7 +5,7 @@ use axum::{
     body::Body,
     extract::{Path, Request, State},
     response::{IntoResponse, Response},
-    routing::{get, post},
+    routing::{MethodRouter, get, post},
 };
 use bytes::Bytes;
 use http::StatusCode;
@@ -108,8 +108,8 @@ fn mount(mut router: Router<Agui>, base: &str) -> Router<Agui> {
             // The single endpoint also works with a slash at the end of its path.
             .route(&format!("{base}/"), post(single))
             .route(&format!("{base}/info"), get(info))
-            .route(&format!("{base}/agent/{{agent}}/connect"), post(connect))
-            .route(&format!("{base}/agent/{{agent}}/run"), post(run))
+            .route(&format!("{base}/agent/{{agent}}/connect"), stream_of(Kind::Connect))
+            .route(&format!("{base}/agent/{{agent}}/run"), stream_of(Kind::Run))
             .route(&format!("{base}/agent/{{agent}}/stop/{{thread}}"), post(stop));
     }
     router
@@ -132,26 +132,18 @@ async fn info(State(agui): State<Agui>, guest: Guest) -> Answered {
     Ok(Json(agui.info(&visitor(guest)).await?).into_response())
 }
 
-async fn connect(
-    State(agui): State<Agui>,
-    guest: Guest,
-    stay: Stay,
-    Path(agent): Path<String>,
-    request: Request,
-) -> Answered {
-    let input = parse::run_input(&body_of(request).await?)?;
-    begin(agui, (visitor(guest), stay), Kind::Connect, Some(agent), input)
-}
-
-async fn run(
-    State(agui): State<Agui>,
-    guest: Guest,
-    stay: Stay,
-    Path(agent): Path<String>,
-    request: Request,
-) -> Answered {
-    let input = parse::run_input(&body_of(request).await?)?;
-    begin(agui, (visitor(guest), stay), Kind::Run, Some(agent), input)
+/// A stream of this kind, on the agent in the path.
+fn stream_of(kind: Kind) -> MethodRouter<Agui> {
+    post(
+        move |State(agui): State<Agui>,
+              guest: Guest,
+              stay: Stay,
+              Path(agent): Path<String>,
+              request: Request| async move {
+            let input = parse::run_input(&body_of(request).await?)?;
+            begin(agui, (visitor(guest), stay), kind, Some(agent), input)
+        },
+    )
 }
 
 async fn stop(

@@ -134,7 +134,7 @@ fn chosen(question: &Question, text: &str) -> Result<Vec<String>, String> {
 
 #[cfg(test)]
 mod tests {
-    use portolan_core::{Generation, Millis, request::Choice};
+    use portolan_core::request::Choice;
     use serde_json::json;
 
     use super::*;
@@ -154,19 +154,7 @@ mod tests {
     }
 
     fn request(ask: Ask) -> Request {
-        Request {
-            request: RequestId(7),
-            generation: Generation(1),
-            ask,
-            parent: None,
-            tool: None,
-            digest: String::new(),
-            opened_at: Millis(0),
-            shortened: false,
-            policy: None,
-            suggested_rule: None,
-            deadline: None,
-        }
+        portolan_testkit::sessions::request(7, ask)
     }
 
     fn three() -> Request {

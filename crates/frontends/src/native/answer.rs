@@ -67,14 +67,7 @@ pub(crate) async fn answer(native: &Native, who: &Principal, frame: ClientFrame)
             let sessions = registry.list(who, query).await?;
             ReplyBody::Sessions { sessions, agents: who.sessions.is_none().then(|| running(registry)) }
         }
-        Call::Resolve { prefix } => {
-            if prefix.len() < PART || prefix.len() > 36 {
-                return Err(invalid(format!(
-                    "a session is named by its id, or by {PART} or more characters of its beginning or end"
-                )));
-            }
-            ReplyBody::Resolved { session: registry.resolve(who, &prefix).await? }
-        }
+        Call::Resolve { prefix } => ReplyBody::Resolved { session: resolve(registry, who, &prefix).await? },
         Call::Create { spec } => ReplyBody::Session { session: registry.create(who, id, *spec).await? },
         Call::Past { agent, cwd, archived, limit } => {
             let place = PastPlace::when_archived(archived);
@@ -149,14 +142,8 @@ pub(crate) async fn answer(native: &Native, who: &Principal, frame: ClientFrame)
         Call::RuleRemove { rule } => {
             ReplyBody::Rule { rule: Box::new(registry.remove_rule(who, &rule).await?) }
         }
-        Call::RuleTest(TestRule { tool, input, cwd, mode, session }) => {
-            let folder = match (cwd, session) {
-                (Some(cwd), _) => cwd,
-                (None, Some(_)) => std::path::PathBuf::from("/"),
-                (None, None) => return Err(invalid("name a folder (`cwd`) or a session")),
-            };
-            let trial = Trial { tool, input, folder, mode: mode.unwrap_or_default(), session };
-            ReplyBody::Judgement { judgement: registry.try_call(who, trial).await? }
+        Call::RuleTest(asked) => {
+            ReplyBody::Judgement { judgement: registry.try_call(who, trial(asked)?).await? }
         }
         Call::RuleSimulate(SimulateRule { rule, since }) => {
             ReplyBody::Simulation { simulation: registry.simulate(who, rule, since).await? }
@@ -179,18 +166,7 @@ pub(crate) async fn answer(native: &Native, who: &Principal, frame: ClientFrame)
         Call::BudgetRemove { budget } => {
             ReplyBody::Budget { budget: Box::new(registry.remove_budget(who, id, &budget).await?) }
         }
-        Call::TokenCreate(CreateToken { name, role, sessions, expires_in_seconds }) => {
-            who.may_daemon(Role::Owner)?;
-            native.tokens.is_free(&name)?;
-            let expires_at = expires_in_seconds.map(|seconds| {
-                let span = i64::try_from(seconds.saturating_mul(1000)).unwrap_or(i64::MAX);
-                Millis(Millis::now().0.saturating_add(span))
-            });
-            let (token, secret) = native.tokens.create(&name, role, sessions, expires_at).await?;
-            let (id, name) = (token.token.clone(), token.name.clone());
-            note(native, who, DaemonEvent::TokenCreated { token: id, name, role }).await;
-            ReplyBody::Token { token, secret: Secret::new(secret) }
-        }
+        Call::TokenCreate(wanted) => create_token(native, who, wanted).await?,
         Call::TokenList => {
             who.may_daemon(Role::Owner)?;
             ReplyBody::Tokens { tokens: native.tokens.list() }
@@ -205,18 +181,7 @@ pub(crate) async fn answer(native: &Native, who: &Principal, frame: ClientFrame)
             let (ticket, expires_at) = native.ticket(who)?;
             ReplyBody::Ticket { ticket: Secret::new(ticket), expires_at }
         }
-        Call::Pair(CreateToken { name, role, sessions, expires_in_seconds }) => {
-            who.may_daemon(Role::Owner)?;
-            let device = Device {
-                name,
-                role,
-                sessions,
-                expires_in: expires_in_seconds.map(std::time::Duration::from_secs),
-                tokens: native.tokens.clone(),
-            };
-            let (ticket, expires_at) = native.access.tickets().create_for(who, device)?;
-            ReplyBody::Ticket { ticket: Secret::new(ticket), expires_at }
-        }
+        Call::Pair(wanted) => pair(native, who, wanted)?,
         Call::BrowserList => {
             who.may_daemon(Role::Owner)?;
             ReplyBody::Browsers { browsers: native.access.tickets().browsers() }
@@ -230,6 +195,55 @@ pub(crate) async fn answer(native: &Native, who: &Principal, frame: ClientFrame)
         Call::Ping => ReplyBody::Pong,
     };
     Ok(Answer::Reply(Box::new(body)))
+}
+
+/// The session whose id begins or ends with these characters.
+async fn resolve(registry: &Registry, who: &Principal, part: &str) -> Result<SessionId, Refusal> {
+    if part.len() < PART || part.len() > 36 {
+        return Err(invalid(format!(
+            "a session is named by its id, or by {PART} or more characters of its beginning or end"
+        )));
+    }
+    registry.resolve(who, part).await
+}
+
+/// The call that policy is asked about.
+fn trial(asked: TestRule) -> Result<Trial, Refusal> {
+    let TestRule { tool, input, cwd, mode, session } = asked;
+    let folder = match (cwd, session) {
+        (Some(cwd), _) => cwd,
+        (None, Some(_)) => std::path::PathBuf::from("/"),
+        (None, None) => return Err(invalid("name a folder (`cwd`) or a session")),
+    };
+    Ok(Trial { tool, input, folder, mode: mode.unwrap_or_default(), session })
+}
+
+async fn create_token(native: &Native, who: &Principal, wanted: CreateToken) -> Result<ReplyBody, Refusal> {
+    let CreateToken { name, role, sessions, expires_in_seconds } = wanted;
+    who.may_daemon(Role::Owner)?;
+    native.tokens.is_free(&name)?;
+    let expires_at = expires_in_seconds.map(|seconds| {
+        let span = i64::try_from(seconds.saturating_mul(1000)).unwrap_or(i64::MAX);
+        Millis(Millis::now().0.saturating_add(span))
+    });
+    let (token, secret) = native.tokens.create(&name, role, sessions, expires_at).await?;
+    let (id, name) = (token.token.clone(), token.name.clone());
+    note(native, who, DaemonEvent::TokenCreated { token: id, name, role }).await;
+    Ok(ReplyBody::Token { token, secret: Secret::new(secret) })
+}
+
+fn pair(native: &Native, who: &Principal, wanted: CreateToken) -> Result<ReplyBody, Refusal> {
+    let CreateToken { name, role, sessions, expires_in_seconds } = wanted;
+    who.may_daemon(Role::Owner)?;
+    let device = Device {
+        name,
+        role,
+        sessions,
+        expires_in: expires_in_seconds.map(std::time::Duration::from_secs),
+        tokens: native.tokens.clone(),
+    };
+    let (ticket, expires_at) = native.access.tickets().create_for(who, device)?;
+    Ok(ReplyBody::Ticket { ticket: Secret::new(ticket), expires_at })
 }
 
 /// The token is created or revoked even if the log cannot be written.

@@ -9,7 +9,11 @@ use serde::{Serialize, de::DeserializeOwned};
 
 use super::{
     parse::{client_name, parse, parse_greeting},
-    rest::{AgentsQuery, EntriesQuery, ListQuery, query_of},
+    rest::{
+        agents::AgentsQuery,
+        query_of,
+        sessions::{EntriesQuery, ListQuery},
+    },
 };
 use portolan_host::door::JsonBody;
 use portolan_wire::websocket::{Inbound, Received, Violation};

@@ -11,7 +11,6 @@ pub mod metrics;
 mod page;
 pub mod parse;
 mod rest;
-mod routes;
 #[cfg(feature = "schema")]
 pub mod schema;
 mod sse;
@@ -101,7 +100,7 @@ impl Native {
 
 /// Every route of the native protocol. The door checks tokens before these handlers run.
 pub fn routes(native: Native) -> Router {
-    let router = routes::TABLE.iter().fold(Router::new(), |router, route| match route.serve {
+    let router = rest::table().fold(Router::new(), |router, route| match route.serve {
         Some(serve) => router.route(route.path, serve()),
         None => router,
     });

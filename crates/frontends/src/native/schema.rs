@@ -16,7 +16,10 @@ use portolan_protocol::{
 use schemars::{JsonSchema, SchemaGenerator, generate::SchemaSettings};
 use serde_json::{Map, Value, json};
 
-use super::routes::{Gives, Method, Needs, Parameter, Route, Shape, TABLE};
+use super::rest::{
+    route::{Gives, Method, Needs, Parameter, Route, Shape},
+    table,
+};
 
 /// Every generated file: its path from the root of the repository, and its text.
 pub fn generate() -> Vec<(&'static str, String)> {
@@ -67,7 +70,7 @@ fn openapi() -> Value {
     );
     schemas.values_mut().for_each(bound);
     let mut paths = Map::new();
-    for route in TABLE {
+    for route in table() {
         let path = paths.entry(route.path).or_insert_with(|| json!({}));
         path[method(route.method)] = operation(route);
     }

@@ -169,7 +169,7 @@ async fn give(
 
 #[cfg(test)]
 mod tests {
-    use portolan_core::{Generation, Millis, RequestId, request::Choice};
+    use portolan_core::request::Choice;
 
     use super::*;
 
@@ -185,19 +185,7 @@ mod tests {
     }
 
     fn asks(questions: Vec<Question>) -> Request {
-        Request {
-            request: RequestId(3),
-            generation: Generation(1),
-            ask: Ask::Question { questions },
-            parent: None,
-            tool: None,
-            digest: String::new(),
-            opened_at: Millis(0),
-            shortened: false,
-            policy: None,
-            suggested_rule: None,
-            deadline: None,
-        }
+        portolan_testkit::sessions::request(3, Ask::Question { questions })
     }
 
     fn given(words: &[&str]) -> Vec<String> {

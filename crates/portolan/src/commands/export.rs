@@ -25,11 +25,7 @@ pub(super) async fn export(
     file: Option<PathBuf>,
     existing: Existing,
 ) -> Outcome {
-    if let (Some(file), Existing::Keep) = (&file, existing)
-        && file.symlink_metadata().is_ok()
-    {
-        return Err(already_there(file));
-    }
+    keeps_existing(file.as_deref(), existing)?;
     let mut client = context.client().await?;
     let session = client.resolve(id).await?;
     let mut sink = Sink::open(file.as_deref(), existing)?;
@@ -73,7 +69,17 @@ pub(super) enum Existing {
     Replace,
 }
 
-pub(super) fn already_there(file: &Path) -> Failure {
+/// Refuses a file that exists, before anything is read.
+pub(super) fn keeps_existing(file: Option<&Path>, existing: Existing) -> Outcome {
+    match file {
+        Some(file) if existing == Existing::Keep && file.symlink_metadata().is_ok() => {
+            Err(already_there(file))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn already_there(file: &Path) -> Failure {
     Failure::usage(format!(
         "`{}` exists; name another file, or replace the file with --force",
         file.display()

@@ -127,34 +127,14 @@ fn pick(mut waiting: Vec<Request>, named: Option<u64>) -> Outcome<Request> {
 
 #[cfg(test)]
 mod tests {
-    use portolan_core::{Generation, RequestId, request::Ask};
+    use portolan_core::{RequestId, request::Ask};
 
     use super::*;
     use crate::failure::Exit;
 
     fn request(id: u64, name: &str) -> Request {
-        Request {
-            request: RequestId(id),
-            generation: Generation(1),
-            ask: Ask::Permission {
-                tool_name: name.into(),
-                input: serde_json::json!({"command": "ls"}),
-                description: None,
-                changes: vec![],
-                reason: None,
-                blocked_path: None,
-                suggestions: vec![],
-                options: vec![],
-            },
-            parent: None,
-            tool: None,
-            digest: String::new(),
-            opened_at: Millis(10_000),
-            shortened: false,
-            policy: None,
-            suggested_rule: None,
-            deadline: None,
-        }
+        let ask = Ask::permission(name, serde_json::json!({"command": "ls"}));
+        Request { opened_at: Millis(10_000), ..portolan_testkit::sessions::request(id, ask) }
     }
 
     #[test]

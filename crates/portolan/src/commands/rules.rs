@@ -320,16 +320,7 @@ pub(super) async fn simulate(context: &Context, asked: Simulate) -> Outcome {
         Millis(Millis::now().0.saturating_sub(span))
     });
     let mut client = context.client().await?;
-    let rule = RuleDraft {
-        effect,
-        text: covers,
-        scope: scope_of(&mut client, &scope).await?,
-        overridable: false,
-        expires_in_seconds: None,
-        comment: None,
-        matches: vec![],
-        does_not_match: vec![],
-    };
+    let rule = RuleDraft::new(effect, covers, scope_of(&mut client, &scope).await?);
     let line = format!("{} {}", rule.effect, rule.text);
     let found = client.simulate_rule(SimulateRule { rule, since }).await?;
     client.close().await;

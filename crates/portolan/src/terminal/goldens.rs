@@ -2,7 +2,7 @@
 //! pipe.
 
 use portolan_core::{
-    Actor, Event, Generation, Millis, RequestId, Seq, SessionId, SessionSpec, TokenId,
+    Actor, Event, Millis, RequestId, Seq, SessionId, SessionSpec, TokenId,
     command::Stage,
     entry::Decoded,
     event::{
@@ -101,30 +101,18 @@ fn diff() -> FileChange {
 }
 
 fn asked(number: u64, tool: &str, changes: Vec<FileChange>) -> Event {
-    Event::RequestOpened {
-        request: Box::new(Request {
-            request: RequestId(number),
-            generation: Generation(1),
-            ask: Ask::Permission {
-                tool_name: "Bash".into(),
-                input: json!({"command": "rm -rf \u{1b}[8m/\u{1b}[0m tmp\nls", "description": "Clean up"}),
-                description: Some("Clean up".into()),
-                changes,
-                reason: None,
-                blocked_path: None,
-                suggestions: vec![],
-                options: vec![],
-            },
-            parent: None,
-            tool: Some(tool.into()),
-            digest: "d".into(),
-            opened_at: Millis(0),
-            shortened: false,
-            policy: None,
-            suggested_rule: None,
-            deadline: None,
-        }),
-    }
+    let ask = Ask::Permission {
+        tool_name: "Bash".into(),
+        input: json!({"command": "rm -rf \u{1b}[8m/\u{1b}[0m tmp\nls", "description": "Clean up"}),
+        description: Some("Clean up".into()),
+        changes,
+        reason: None,
+        blocked_path: None,
+        suggestions: vec![],
+        options: vec![],
+    };
+    let request = Request { tool: Some(tool.into()), ..portolan_testkit::sessions::request(number, ask) };
+    Event::RequestOpened { request: Box::new(request) }
 }
 
 fn done() -> Event {

@@ -4,8 +4,8 @@ use portolan_core::{
     Event,
     command::Stage,
     event::{
-        ErrorInfo, HookStatus, Level, PlanStep, Setting, TaskStatus, ToolOutcome, TurnOutcome, TurnResult,
-        WorkDone,
+        ErrorInfo, Exit, HookStatus, Level, PlanStep, Setting, Task, TaskStatus, ToolOutcome, TurnOutcome,
+        TurnResult, WorkDone,
     },
     policy::budget::Level as Spent,
 };
@@ -78,6 +78,40 @@ pub(super) fn turn_ended(result: &TurnResult) -> Vec<Line> {
     lines
 }
 
+/// An agent that failed, with the last line that it wrote.
+fn failed(exit: &Exit) -> Line {
+    let last = exit.stderr.lines().last();
+    let tail = last.map(|last| format!(" · {}", clean::line(last))).unwrap_or_default();
+    Line::new(Style::Bad, format!("✗ the agent has ended: {}{tail}", clean::line(&exit.message)))
+}
+
+fn changed_task(task: &Task) -> String {
+    let word = match task.status {
+        TaskStatus::Running => "runs",
+        TaskStatus::Completed => "done",
+        TaskStatus::Failed => "failed",
+        TaskStatus::Stopped => "stopped",
+    };
+    let what = task.summary.as_ref().or(task.description.as_ref()).unwrap_or(&task.task);
+    format!("task {} {word}: {}", clean::line(&task.task), clean::line(what))
+}
+
+fn changed_setting(setting: &Setting) -> String {
+    match setting {
+        Setting::Model { model } => {
+            format!("model {}", model.as_deref().map_or_else(|| "default".into(), clean::line))
+        }
+        Setting::Mode { mode } => format!("mode {}", clean::line(mode)),
+        Setting::Thinking { tokens } => {
+            let tokens = tokens.map_or_else(|| "default".to_owned(), |tokens| tokens.to_string());
+            format!("thinking budget {tokens}")
+        }
+        Setting::Environment { names } => {
+            format!("environment variables set: {}", clean::line(&names.join(", ")))
+        }
+    }
+}
+
 /// One line for an entry that is not a text, a tool call or a request; `None` if the entry only changes the state.
 pub(super) fn remark(event: &Event, by: Option<&str>) -> Option<Line> {
     let dim = |text: String| Some(Line::new(Style::Dim, format!("· {text}")));
@@ -105,18 +139,7 @@ pub(super) fn remark(event: &Event, by: Option<&str>) -> Option<Line> {
             warn(format!("the connection to the agent was lost: {}", clean::line(reason)))
         }
         Event::LinkRestored => dim("the connection to the agent is restored".into()),
-        Event::AgentExited { exit, .. } if exit.reason.is_error() => {
-            let tail = exit
-                .stderr
-                .lines()
-                .last()
-                .map(|last| format!(" · {}", clean::line(last)))
-                .unwrap_or_default();
-            Some(Line::new(
-                Style::Bad,
-                format!("✗ the agent has ended: {}{tail}", clean::line(&exit.message)),
-            ))
-        }
+        Event::AgentExited { exit, .. } if exit.reason.is_error() => Some(failed(exit)),
         Event::AgentExited { exit, .. } => {
             dim(format!("the agent has ended: {}", clean::line(&exit.message)))
         }
@@ -133,16 +156,7 @@ pub(super) fn remark(event: &Event, by: Option<&str>) -> Option<Line> {
         }
         Event::ConversationReset { reason: Some(reason), .. } => warn(reason.words().into()),
         Event::ConversationReset { reason: None, .. } => dim("the agent forgot the conversation".into()),
-        Event::TaskChanged { task } => {
-            let word = match task.status {
-                TaskStatus::Running => "runs",
-                TaskStatus::Completed => "done",
-                TaskStatus::Failed => "failed",
-                TaskStatus::Stopped => "stopped",
-            };
-            let what = task.summary.as_ref().or(task.description.as_ref()).unwrap_or(&task.task);
-            dim(format!("task {} {word}: {}", clean::line(&task.task), clean::line(what)))
-        }
+        Event::TaskChanged { task } => dim(changed_task(task)),
         Event::Receipt { command, stage: Stage::Uncertain { reason } } => warn(format!(
             "nobody knows whether entry {command} reached the agent ({}); `portolan resend` sends it again",
             clean::line(reason)
@@ -151,21 +165,7 @@ pub(super) fn remark(event: &Event, by: Option<&str>) -> Option<Line> {
             warn(format!("entry {command} was refused: {}", clean::line(&crate::way_out::told(refusal))))
         }
         Event::Receipt { .. } | Event::CommandAccepted { .. } => None,
-        Event::SettingChanged { setting } => dim(match setting {
-            Setting::Model { model } => {
-                format!("model {}{by}", model.as_deref().map_or_else(|| "default".into(), clean::line))
-            }
-            Setting::Mode { mode } => format!("mode {}{by}", clean::line(mode)),
-            Setting::Thinking { tokens } => {
-                format!(
-                    "thinking budget {}{by}",
-                    tokens.map_or_else(|| "default".to_owned(), |t| t.to_string())
-                )
-            }
-            Setting::Environment { names } => {
-                format!("environment variables set: {}{by}", clean::line(&names.join(", ")))
-            }
-        }),
+        Event::SettingChanged { setting } => dim(format!("{}{by}", changed_setting(setting))),
         Event::RuleAdded { tool_name, rule: None } => {
             dim(format!("{} needs no permission from now on", clean::line(tool_name)))
         }

@@ -12,7 +12,8 @@ mod openai;
 use std::{fmt, time::Duration};
 
 use bytes::Bytes;
-use http::{HeaderMap, Method, StatusCode};
+use http::{HeaderMap, Method, StatusCode, header::AUTHORIZATION};
+use portolan_wire::sse;
 use serde_json::Value;
 
 use crate::{
@@ -71,8 +72,10 @@ pub struct Refusal {
 pub trait Dialect: Send + Sync + fmt::Debug {
     /// The purpose of this method and path, if they belong to this API.
     fn route(&self, method: &Method, path: &str) -> Option<Route>;
-    /// The key of a request, and its kind.
-    fn credential<'a>(&self, headers: &'a HeaderMap) -> (Credential, Option<&'a str>);
+    /// The key of a request, and its kind: a bearer token for most APIs.
+    fn credential<'a>(&self, headers: &'a HeaderMap) -> (Credential, Option<&'a str>) {
+        bearer(headers)
+    }
     /// Reads a request, or returns why it cannot be read.
     fn read(&self, path: &str, headers: &HeaderMap, body: &Value) -> Result<Asked, String>;
     /// A turn as a stream.
@@ -88,5 +91,19 @@ pub trait Dialect: Send + Sync + fmt::Debug {
     /// An error inside a stream.
     fn broken(&self, failure: &Failure, request_id: &str) -> Bytes;
     /// The header in which the API names a request, and the prefix of such a name.
-    fn request_id(&self) -> (&'static str, &'static str);
+    fn request_id(&self) -> (&'static str, &'static str) {
+        ("x-request-id", "req_")
+    }
+}
+
+fn bearer(headers: &HeaderMap) -> (Credential, Option<&str>) {
+    let bearer = headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok()?.strip_prefix("Bearer "));
+    if bearer.is_some() { (Credential::Bearer, bearer) } else { (Credential::None, None) }
+}
+
+/// A server-sent event.
+fn event(name: Option<&str>, data: &Value) -> Bytes {
+    let mut bytes = Vec::new();
+    sse::encode(None, name, data.to_string().as_bytes(), &mut bytes);
+    bytes.into()
 }

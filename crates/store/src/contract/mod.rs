@@ -166,55 +166,69 @@ impl<T: Clone + Send + 'static> Notes<T> {
 }
 
 macro_rules! contract {
-    ($engine:ident: $home:ty, $($sentence:ident)+) => {
+    ($engine:ident: $home:ty, $($clauses:ident { $($sentence:ident)+ })+) => {
         mod $engine {
             use super::*;
-            $(
+            $($(
                 #[tokio::test]
                 async fn $sentence() {
                     let home = <$home>::new();
-                    suite::$sentence(home.open()).await;
+                    suite::$clauses::$sentence(home.open()).await;
                 }
-            )+
+            )+)+
         }
     };
     ($engine:ident: $home:ty) => {
         contract! { $engine: $home,
-            entries_come_back_in_order_and_as_they_were_given
-            a_page_ends_at_its_number_of_entries
-            a_page_ends_before_its_bytes_run_out
-            an_entry_larger_than_a_page_comes_alone
-            a_page_that_allows_nothing_gives_one_entry
-            reading_between_two_numbers_gives_what_lies_between
-            logs_do_not_see_each_other
-            a_log_nobody_wrote_to_is_not_there
-            positions_are_in_the_order_of_the_commits_over_all_logs
-            positions_of_what_is_gone_are_not_given_again
-            a_page_of_positions_ends_like_any_page
-            the_tail_lies_after_the_entry_before_it
-            raw_text_lies_beside_its_entry
-            a_log_tells_its_last_and_its_reserved_number
-            chunks_of_open_items_come_back_oldest_item_first
-            a_closed_item_is_open_no_more
-            the_newest_checkpoint_comes_back
-            a_command_is_known_by_its_newest_stage
-            sessions_come_newest_first_in_pages
-            sessions_are_found_by_archived_and_live
-            a_summary_replaces_the_one_before
-            ids_are_found_by_their_first_or_last_characters
-            records_are_kept_by_collection_and_key
-            a_copy_has_the_same_entries_under_its_own_name
-            a_copy_of_nothing_is_an_empty_log
-            only_an_empty_session_log_can_become_a_copy
-            a_deleted_log_leaves_nothing
-            a_log_can_begin_anew_after_its_deletion
-            a_deletion_gives_its_room_back
-            a_trimmed_log_keeps_its_numbers
-            flush_waits_for_everything_before_it
-            done_is_called_in_the_order_of_the_writes
-            a_write_that_can_never_succeed_fails_alone_and_whole
-            a_summary_of_another_session_is_refused
-            many_logs_are_written_at_once
+            pages {
+                entries_come_back_in_order_and_as_they_were_given
+                a_page_ends_at_its_number_of_entries
+                a_page_ends_before_its_bytes_run_out
+                an_entry_larger_than_a_page_comes_alone
+                a_page_that_allows_nothing_gives_one_entry
+                reading_between_two_numbers_gives_what_lies_between
+                logs_do_not_see_each_other
+                a_log_nobody_wrote_to_is_not_there
+                the_tail_lies_after_the_entry_before_it
+                raw_text_lies_beside_its_entry
+            }
+            positions {
+                positions_are_in_the_order_of_the_commits_over_all_logs
+                positions_of_what_is_gone_are_not_given_again
+                a_page_of_positions_ends_like_any_page
+            }
+            heads {
+                a_log_tells_its_last_and_its_reserved_number
+                chunks_of_open_items_come_back_oldest_item_first
+                a_closed_item_is_open_no_more
+                the_newest_checkpoint_comes_back
+                a_command_is_known_by_its_newest_stage
+            }
+            lists {
+                sessions_come_newest_first_in_pages
+                sessions_are_found_by_archived_and_live
+                a_summary_replaces_the_one_before
+                ids_are_found_by_their_first_or_last_characters
+                records_are_kept_by_collection_and_key
+            }
+            copies {
+                a_copy_has_the_same_entries_under_its_own_name
+                a_copy_of_nothing_is_an_empty_log
+                only_an_empty_session_log_can_become_a_copy
+            }
+            removal {
+                a_deleted_log_leaves_nothing
+                a_log_can_begin_anew_after_its_deletion
+                a_deletion_gives_its_room_back
+                a_trimmed_log_keeps_its_numbers
+            }
+            writes {
+                flush_waits_for_everything_before_it
+                done_is_called_in_the_order_of_the_writes
+                a_write_that_can_never_succeed_fails_alone_and_whole
+                a_summary_of_another_session_is_refused
+                many_logs_are_written_at_once
+            }
         }
     };
 }

@@ -44,7 +44,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use self::{
     apply::{Leaves, Logs},
     faults::failed,
-    reader::Readers,
+    reader::{Readers, reads},
     schema::{Contents, Step, create_private},
     sweep::Progress,
     writer::{Desk, Job, Lost, Pen, Tried, Writer},
@@ -262,59 +262,7 @@ impl Store for SqliteStore {
         self.health.clone()
     }
 
-    fn read(
-        &self,
-        log: LogId,
-        after: Seq,
-        upto: Seq,
-        page: Page,
-    ) -> Boxed<'_, Result<Vec<Stored>, StoreError>> {
-        Box::pin(self.readers.run(move |connection| reader::entries(connection, log, after, upto, page)))
-    }
-
-    fn since(&self, after: Position, page: Page) -> Boxed<'_, Result<Vec<Placed>, StoreError>> {
-        Box::pin(self.readers.run(move |connection| reader::since(connection, after, page)))
-    }
-
-    fn before(&self, before: Position, page: Page) -> Boxed<'_, Result<Vec<Placed>, StoreError>> {
-        Box::pin(self.readers.run(move |connection| reader::before(connection, before, page)))
-    }
-
-    fn place(&self, log: LogId, seq: Seq) -> Boxed<'_, Result<Option<Place>, StoreError>> {
-        Box::pin(self.readers.run(move |connection| reader::place(connection, log, seq)))
-    }
-
-    fn tail(&self, log: LogId, upto: Seq, count: u32) -> Boxed<'_, Result<Seq, StoreError>> {
-        Box::pin(self.readers.run(move |connection| reader::tail(connection, log, upto, count)))
-    }
-
-    fn raw(&self, log: LogId, seq: Seq) -> Boxed<'_, Result<Option<Bytes>, StoreError>> {
-        Box::pin(self.readers.run(move |connection| reader::raw(connection, log, seq)))
-    }
-
-    fn load(&self, log: LogId) -> Boxed<'_, Result<Option<LogHead>, StoreError>> {
-        Box::pin(self.readers.run(move |connection| reader::head(connection, log)))
-    }
-
-    fn command(&self, log: LogId, key: CommandKey) -> Boxed<'_, Result<Option<CommandRow>, StoreError>> {
-        Box::pin(self.readers.run(move |connection| reader::command(connection, log, key)))
-    }
-
-    fn sessions(&self, query: SessionQuery) -> Boxed<'_, Result<Vec<Summary>, StoreError>> {
-        Box::pin(self.readers.run(move |connection| reader::sessions(connection, &query)))
-    }
-
-    fn matching(&self, part: String, limit: u32) -> Boxed<'_, Result<Vec<SessionId>, StoreError>> {
-        Box::pin(self.readers.run(move |connection| reader::matching(connection, &part, limit)))
-    }
-
-    fn records(&self, collection: &'static str) -> Boxed<'_, Result<Vec<(String, Bytes)>, StoreError>> {
-        Box::pin(self.readers.run(move |connection| reader::records(connection, collection)))
-    }
-
-    fn record(&self, collection: &'static str, key: String) -> Boxed<'_, Result<Option<Bytes>, StoreError>> {
-        Box::pin(self.readers.run(move |connection| reader::record(connection, collection, &key)))
-    }
+    reads!();
 
     fn size(&self) -> Boxed<'_, Result<u64, StoreError>> {
         let path = self.path.clone();

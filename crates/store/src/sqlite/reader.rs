@@ -27,6 +27,71 @@ use super::{
 };
 use crate::rules::HIGHEST;
 
+/// The reads of a [`Store`](portolan_core::ports::Store) that has `readers`: every store of a database reads in the same
+/// way. The file that uses this imports the types of the trait.
+macro_rules! reads {
+    () => {
+        fn read(
+            &self,
+            log: LogId,
+            after: Seq,
+            upto: Seq,
+            page: Page,
+        ) -> Boxed<'_, Result<Vec<Stored>, StoreError>> {
+            Box::pin(self.readers.run(move |connection| reader::entries(connection, log, after, upto, page)))
+        }
+
+        fn since(&self, after: Position, page: Page) -> Boxed<'_, Result<Vec<Placed>, StoreError>> {
+            Box::pin(self.readers.run(move |connection| reader::since(connection, after, page)))
+        }
+
+        fn before(&self, before: Position, page: Page) -> Boxed<'_, Result<Vec<Placed>, StoreError>> {
+            Box::pin(self.readers.run(move |connection| reader::before(connection, before, page)))
+        }
+
+        fn place(&self, log: LogId, seq: Seq) -> Boxed<'_, Result<Option<Place>, StoreError>> {
+            Box::pin(self.readers.run(move |connection| reader::place(connection, log, seq)))
+        }
+
+        fn tail(&self, log: LogId, upto: Seq, count: u32) -> Boxed<'_, Result<Seq, StoreError>> {
+            Box::pin(self.readers.run(move |connection| reader::tail(connection, log, upto, count)))
+        }
+
+        fn raw(&self, log: LogId, seq: Seq) -> Boxed<'_, Result<Option<Bytes>, StoreError>> {
+            Box::pin(self.readers.run(move |connection| reader::raw(connection, log, seq)))
+        }
+
+        fn load(&self, log: LogId) -> Boxed<'_, Result<Option<LogHead>, StoreError>> {
+            Box::pin(self.readers.run(move |connection| reader::head(connection, log)))
+        }
+
+        fn command(&self, log: LogId, key: CommandKey) -> Boxed<'_, Result<Option<CommandRow>, StoreError>> {
+            Box::pin(self.readers.run(move |connection| reader::command(connection, log, key)))
+        }
+
+        fn sessions(&self, query: SessionQuery) -> Boxed<'_, Result<Vec<Summary>, StoreError>> {
+            Box::pin(self.readers.run(move |connection| reader::sessions(connection, &query)))
+        }
+
+        fn matching(&self, part: String, limit: u32) -> Boxed<'_, Result<Vec<SessionId>, StoreError>> {
+            Box::pin(self.readers.run(move |connection| reader::matching(connection, &part, limit)))
+        }
+
+        fn records(&self, collection: &'static str) -> Boxed<'_, Result<Vec<(String, Bytes)>, StoreError>> {
+            Box::pin(self.readers.run(move |connection| reader::records(connection, collection)))
+        }
+
+        fn record(
+            &self,
+            collection: &'static str,
+            key: String,
+        ) -> Boxed<'_, Result<Option<Bytes>, StoreError>> {
+            Box::pin(self.readers.run(move |connection| reader::record(connection, collection, &key)))
+        }
+    };
+}
+pub(super) use reads;
+
 /// Read-only connections: two keep a long page from holding up a short one; each costs some 100 KiB.
 const READERS: usize = 2;
 

@@ -46,16 +46,7 @@ pub fn finished(item: &str, text: &str) -> Event {
 
 /// Asks for permission to use a tool.
 pub fn permission(tool_name: &str, input: Value) -> Ask {
-    Ask::Permission {
-        tool_name: tool_name.into(),
-        input,
-        description: None,
-        changes: vec![],
-        reason: None,
-        blocked_path: None,
-        suggestions: vec![],
-        options: vec![],
-    }
+    Ask::permission(tool_name, input)
 }
 
 impl Strings {

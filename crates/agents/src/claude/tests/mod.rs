@@ -17,9 +17,9 @@ use std::{collections::HashMap, path::PathBuf, time::Duration};
 
 use indexmap::IndexMap;
 use portolan_core::{
-    Event, Generation, SessionId,
+    Generation, SessionId,
     event::Content,
-    ports::{Instruction, InstructionId, Order, Report},
+    ports::{InstructionId, Order, Report},
     request::{Answer, Ask, Scope},
 };
 use serde_json::{Value, json};
@@ -31,6 +31,7 @@ use super::{
 use crate::{
     driver::{Output, Translator as _},
     prices::Prices,
+    talk::{events, output_of, said, told, written},
 };
 
 /// The session of every test.
@@ -80,46 +81,6 @@ fn answered_with(asked: &Value, response: &Value) -> Value {
 fn taken(asked: &Value) -> Value {
     assert_eq!(asked["request"]["subtype"], "set_permission_mode", "{asked}");
     answered_with(asked, &json!({ "mode": asked["request"]["mode"] }))
-}
-
-fn output_of(work: impl FnOnce(&mut Output)) -> Output {
-    let mut out = Output::default();
-    work(&mut out);
-    out
-}
-
-fn said(translate: &mut Translate, message: &Value) -> Output {
-    output_of(|out| translate.line(&message.to_string(), out))
-}
-
-fn told(translate: &mut Translate, instruction_id: u64, order: Order) -> Output {
-    output_of(|out| {
-        translate.instruct(Instruction { id: InstructionId(instruction_id), order }, out);
-    })
-}
-
-fn written(out: &Output) -> Vec<Value> {
-    out.writes
-        .iter()
-        .map(|write| {
-            assert_eq!(
-                write.outbound.bytes().last(),
-                Some(&b'\n'),
-                "a line without its end is not read by the CLI"
-            );
-            serde_json::from_slice(write.outbound.bytes()).unwrap()
-        })
-        .collect()
-}
-
-fn events(out: &Output) -> Vec<&Event> {
-    let mut events = vec![];
-    for report in &out.reports {
-        if let Report::Event { event, .. } = report {
-            events.push(event);
-        }
-    }
-    events
 }
 
 // ----------------------------------------------------------------------------------------- player

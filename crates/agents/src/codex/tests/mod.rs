@@ -13,9 +13,8 @@ mod steering;
 use std::{collections::HashMap, path::PathBuf};
 
 use portolan_core::{
-    Event,
     event::Content,
-    ports::{Instruction, InstructionId, Order, Report},
+    ports::{Order, Report},
     request::{Answer, Ask, Scope},
 };
 use serde_json::{Value, json};
@@ -26,30 +25,12 @@ use super::{
     modes,
     translate::{Setup, Translate},
 };
-use crate::driver::{Output, Translator as _};
+use crate::{
+    driver::{Output, Translator as _},
+    talk::{events, output_of, said, told, written},
+};
 
 const RECORDED: &str = "0.166.0";
-
-fn output_of(work: impl FnOnce(&mut Output)) -> Output {
-    let mut out = Output::default();
-    work(&mut out);
-    out
-}
-
-fn said(translate: &mut Translate, message: &Value) -> Output {
-    output_of(|out| translate.line(&message.to_string(), out))
-}
-
-fn told(translate: &mut Translate, instruction_id: u64, order: Order) -> Output {
-    output_of(|out| {
-        translate.instruct(Instruction { id: InstructionId(instruction_id), order }, out);
-    })
-}
-
-fn written(out: &Output) -> Vec<Value> {
-    let line = |bytes: &[u8]| serde_json::from_slice(bytes).unwrap();
-    out.writes.iter().map(|write| line(write.outbound.bytes())).collect()
-}
 
 /// The answer to Portolan's newest request with this method.
 fn answer_to(out: &Output, method: &str, result: &Value) -> Value {
@@ -69,16 +50,6 @@ fn ready(setup: Setup) -> Translate {
     let out = said(&mut translate, &answer_to(&out, "thread/start", &thread));
     assert!(out.reports.contains(&Report::Ready), "{out:?}");
     translate
-}
-
-fn events(out: &Output) -> Vec<&Event> {
-    let mut events = vec![];
-    for report in &out.reports {
-        if let Report::Event { event, .. } = report {
-            events.push(event);
-        }
-    }
-    events
 }
 
 // ----------------------------------------------------------------------------------------- player

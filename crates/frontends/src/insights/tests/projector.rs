@@ -146,33 +146,13 @@ fn turn_ended(result: TurnResult) -> Event {
 }
 
 fn opened(number: u64, ask: Ask, parent: Option<&str>, tool: Option<&str>) -> Event {
-    let request = Request {
-        request: RequestId(number),
-        generation: Generation(1),
-        ask,
-        parent: parent.map(Into::into),
-        tool: tool.map(Into::into),
-        digest: "d".into(),
-        opened_at: Millis(0),
-        shortened: false,
-        policy: None,
-        suggested_rule: None,
-        deadline: None,
-    };
+    let (parent, tool) = (parent.map(Into::into), tool.map(Into::into));
+    let request = Request { parent, tool, ..portolan_testkit::sessions::request(number, ask) };
     Event::RequestOpened { request: Box::new(request) }
 }
 
 fn permission(name: &str) -> Ask {
-    Ask::Permission {
-        tool_name: name.into(),
-        input: json!({"command": "ls"}),
-        description: None,
-        changes: vec![],
-        reason: None,
-        blocked_path: None,
-        suggestions: vec![],
-        options: vec![],
-    }
+    Ask::permission(name, json!({"command": "ls"}))
 }
 
 fn ada() -> portolan_core::Actor {

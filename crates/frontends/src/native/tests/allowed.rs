@@ -15,7 +15,7 @@ use super::{
     http::{Http, read},
     *,
 };
-use crate::native::routes::OPENAPI;
+use crate::native::rest::daemon::OPENAPI;
 use portolan_host::door::LOGIN_PATH;
 
 /// How many inputs are made for each operation.

@@ -7,7 +7,7 @@ use serde::de::DeserializeOwned;
 use super::*;
 use crate::native::{
     parse::{parse, parse_greeting},
-    routes::TABLE,
+    rest::table,
 };
 
 const PAGE: &str = include_str!("../../../../../docs/protocol.md");
@@ -135,7 +135,7 @@ fn the_rate_on_the_page_is_the_doors() {
 
 #[test]
 fn every_route_is_on_the_page() {
-    for route in TABLE {
+    for route in table() {
         assert!(
             PAGE.contains(&format!("`{}", route.path)),
             "docs/protocol.md does not mention {}",

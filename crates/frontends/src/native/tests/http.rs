@@ -13,8 +13,12 @@ use tower::ServiceExt as _;
 
 use super::*;
 use crate::native::{
-    page, routes,
-    routes::{Method, OPENAPI, TABLE},
+    page,
+    rest::{
+        daemon::OPENAPI,
+        route::{Method, Needs},
+        table,
+    },
 };
 use portolan_host::door::{Arrival, COOKIE, Caller, KEY_HEADER, guard};
 
@@ -153,7 +157,7 @@ fn the_openapi_document_names_every_route_and_no_other() {
             methods.as_object().unwrap().keys().map(|method| (method.to_uppercase(), path.clone()))
         })
         .collect();
-    let served = TABLE.iter().map(|route| (name(route.method).to_owned(), route.path.to_owned())).collect();
+    let served = table().map(|route| (name(route.method).to_owned(), route.path.to_owned())).collect();
     assert_eq!(documented, served);
 }
 
@@ -161,11 +165,11 @@ fn the_openapi_document_names_every_route_and_no_other() {
 #[tokio::test]
 async fn every_route_is_served_and_all_but_the_open_ones_take_a_token() {
     let http = Http::new().await;
-    for route in TABLE {
+    for route in table() {
         let path = route.path.replace("{id}", "00000000-0000-0000-0000-000000000001").replace("{seq}", "1");
         let bare = Request::builder().method(name(route.method)).uri(&path);
         let (status, body) = read(http.send(bare, Body::empty()).await).await;
-        if route.needs == routes::Needs::Nobody {
+        if route.needs == Needs::Nobody {
             assert!(status < 300 || status == 415, "{path}: {status}");
             continue;
         }

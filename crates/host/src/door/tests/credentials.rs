@@ -1,6 +1,6 @@
 //! Who gets in, with which credential, and until when.
 
-use portolan_core::{RefusalCode, Role, TokenId};
+use portolan_core::{RefusalCode, Role, SessionId, TokenId};
 
 use super::*;
 
@@ -122,7 +122,7 @@ async fn tokens_and_their_last_use_survive_a_restart_and_only_digests_are_kept()
     let used = stand.now();
     let owner = stand.owner.clone();
     let (store, home) = stand.close().await;
-    let kept = format!("{:?}", store.0.lock().unwrap());
+    let kept = kept(&store).await;
     assert!(!kept.contains(&secret) && !kept.contains(owner.expose()) && kept.contains("ada"));
     let stand = Stand::again(store, home, |_| {}).await;
     assert_eq!(stand.ask("GET /api/v1/who", &[&bearer]).await.body, "ada operator api");
@@ -232,7 +232,7 @@ async fn an_own_authenticator_replaces_the_tokens() {
             Some(Standing { principal, since: Millis(0), stay: Stay::endless() })
         }
     }
-    let store: Arc<Records> = Arc::default();
+    let store: Arc<MemoryStore> = Arc::default();
     let settings = DoorSettings { listen: vec!["127.0.0.1:0".parse().unwrap()], ..DoorSettings::default() };
     let tickets = Tickets::open(store, Clock::system(), Arc::new(House)).await.unwrap();
     let access = Arc::new(AccessCheck::new(&settings, Arc::new(House), tickets, Clock::system()).unwrap());
@@ -266,7 +266,7 @@ async fn a_standing_that_is_over_lets_nobody_in_whoever_returns_it() {
     let ended = CancellationToken::new();
     let late: Arc<dyn Authenticator> = Arc::new(Late(ended.clone()));
     let settings = DoorSettings { hosts: vec!["app.example".into()], ..DoorSettings::default() };
-    let tickets = Tickets::open(Arc::<Records>::default(), Clock::system(), late.clone()).await.unwrap();
+    let tickets = Tickets::open(Arc::<MemoryStore>::default(), Clock::system(), late.clone()).await.unwrap();
     let router =
         guard(routes(), Arc::new(AccessCheck::new(&settings, late, tickets, Clock::system()).unwrap()));
     let ask = |arrival: Arrival| {

@@ -11,7 +11,7 @@ use super::*;
 
 async fn guarded(settings: DoorSettings) -> (Router, Secret) {
     let home = tempfile::tempdir().unwrap();
-    let store: Arc<Records> = Arc::default();
+    let store: Arc<MemoryStore> = Arc::default();
     let tokens = Tokens::open(store.clone(), Clock::system()).await.unwrap();
     let owner = tokens.owner_secret_file(&home.path().join("token")).await.unwrap();
     let tickets = Tickets::open(store, Clock::system(), tokens.clone()).await.unwrap();

@@ -198,7 +198,7 @@ async fn a_restart_does_not_log_the_page_out() {
     let stand = Stand::new().await;
     let (cookie, key) = stand.browser().await;
     let (store, home) = stand.close().await;
-    let kept = format!("{:?}", store.0.lock().unwrap());
+    let kept = kept(&store).await;
     assert!(
         !kept.contains(cookie.split_once('=').unwrap().1) && !kept.contains(key.split(' ').nth(1).unwrap())
     );
@@ -220,7 +220,7 @@ async fn a_browser_is_logged_out_with_its_token() {
     assert_eq!(stand.access.tickets().authenticate(&session.cookie, &session.key), None);
     assert!(stand.access.tickets().redeem(&unused, Caller::default()).await.unwrap().is_none());
     stand.access.tidy().await;
-    let kept = stand.store.0.lock().unwrap().keys().filter(|(c, _)| *c == "browsers").count();
+    let kept = stand.store.records("browsers").await.unwrap().len();
     assert_eq!(kept, 0, "nothing is left of it");
 }
 
@@ -248,7 +248,7 @@ async fn one_browser_too_many_logs_out_the_one_not_seen_for_longest() {
         seen.push(stand.ask("GET /api/v1/who", &[cookie, key]).await.status);
     }
     assert_eq!(seen, [401, 200, 200]);
-    let kept = stand.store.0.lock().unwrap().keys().filter(|(c, _)| *c == "browsers").count();
+    let kept = stand.store.records("browsers").await.unwrap().len();
     assert_eq!(kept, 32);
 }
 
@@ -350,11 +350,18 @@ async fn a_device_without_any_access_gets_no_ticket() {
 async fn a_device_that_cannot_be_let_in_leaves_neither_a_token_nor_a_browser() {
     let stand = Stand::new().await;
     let ticket = stand.pairing("phone").unwrap();
-    *stand.store.1.lock().unwrap() = Some("browsers");
-    let refused = stand.access.tickets().redeem(&ticket, Caller::default()).await.unwrap_err();
+    // The store takes the token, and loses the browser.
+    stand.store.hold_after(1);
+    let lose = async {
+        while stand.store.waiting() == 0 {
+            tokio::task::yield_now().await;
+        }
+        stand.store.lose();
+    };
+    let (refused, ()) = tokio::join!(stand.access.tickets().redeem(&ticket, Caller::default()), lose);
+    let refused = refused.unwrap_err();
     assert_eq!(refused.code, portolan_core::RefusalCode::StoreFailing);
     assert_eq!((stand.names(), stand.access.tickets().browsers()), (vec!["owner".to_owned()], vec![]));
-    *stand.store.1.lock().unwrap() = None;
     let again = stand.pairing("phone").unwrap();
     assert!(stand.access.tickets().redeem(&again, Caller::default()).await.unwrap().is_some());
 }

@@ -11,7 +11,6 @@ mod standing;
 mod tls;
 
 use std::{
-    collections::BTreeMap,
     net::SocketAddr,
     sync::{
         Arc, Mutex,
@@ -23,104 +22,20 @@ use axum::{
     Router,
     routing::{get, post},
 };
-use bytes::Bytes;
 use portolan_core::{
-    DaemonEvent, LogId, Millis, Position, Seq, SessionId, Stored,
-    command::CommandKey,
-    ports::{
-        Boxed, Clock, CommandRow, LogHead, Op, Page, Place, Placed, SessionQuery, Store, StoreError,
-        StoreHealth, Write,
-    },
-    session::state::Summary,
+    DaemonEvent, Millis,
+    ports::{Clock, Store as _},
 };
+use portolan_store::MemoryStore;
 use serde_json::Value;
 use tokio::{
     io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _},
     net::TcpStream,
     sync::Semaphore,
-    sync::watch,
 };
 use tokio_util::sync::CancellationToken;
 
 use super::*;
-
-/// A store that keeps only records, in memory. The second part names a collection that accepts nothing new.
-#[derive(Debug, Default)]
-struct Records(Mutex<BTreeMap<(&'static str, String), Bytes>>, Mutex<Option<&'static str>>);
-
-impl Store for Records {
-    fn write(&self, write: Write) -> Boxed<'_, Result<(), StoreError>> {
-        let full = *self.1.lock().unwrap();
-        let is_refused = |op: &Op| matches!(op, Op::Put { collection, .. } if Some(*collection) == full);
-        if write.ops.iter().any(is_refused) {
-            return Box::pin(std::future::ready(Err(StoreError::Closed)));
-        }
-        let mut records = self.0.lock().unwrap();
-        for op in write.ops {
-            match op {
-                Op::Put { collection, key, value } => {
-                    records.insert((collection, key), value);
-                }
-                Op::Remove { collection, key } => {
-                    records.remove(&(collection, key));
-                }
-                other => panic!("the door writes records only, not {other:?}"),
-            }
-        }
-        if let Some(done) = write.done {
-            done();
-        }
-        Box::pin(std::future::ready(Ok(())))
-    }
-    fn records(&self, collection: &'static str) -> Boxed<'_, Result<Vec<(String, Bytes)>, StoreError>> {
-        let records = self.0.lock().unwrap();
-        let found = records.iter().filter(|((c, _), _)| *c == collection);
-        let found = found.map(|((_, key), value)| (key.clone(), value.clone())).collect();
-        Box::pin(std::future::ready(Ok(found)))
-    }
-    fn health(&self) -> watch::Receiver<StoreHealth> {
-        unimplemented!()
-    }
-    fn read(&self, _: LogId, _: Seq, _: Seq, _: Page) -> Boxed<'_, Result<Vec<Stored>, StoreError>> {
-        unimplemented!()
-    }
-    fn since(&self, _: Position, _: Page) -> Boxed<'_, Result<Vec<Placed>, StoreError>> {
-        unimplemented!()
-    }
-    fn before(&self, _: Position, _: Page) -> Boxed<'_, Result<Vec<Placed>, StoreError>> {
-        unimplemented!()
-    }
-    fn place(&self, _: LogId, _: Seq) -> Boxed<'_, Result<Option<Place>, StoreError>> {
-        unimplemented!()
-    }
-    fn tail(&self, _: LogId, _: Seq, _: u32) -> Boxed<'_, Result<Seq, StoreError>> {
-        unimplemented!()
-    }
-    fn raw(&self, _: LogId, _: Seq) -> Boxed<'_, Result<Option<Bytes>, StoreError>> {
-        unimplemented!()
-    }
-    fn load(&self, _: LogId) -> Boxed<'_, Result<Option<LogHead>, StoreError>> {
-        unimplemented!()
-    }
-    fn command(&self, _: LogId, _: CommandKey) -> Boxed<'_, Result<Option<CommandRow>, StoreError>> {
-        unimplemented!()
-    }
-    fn sessions(&self, _: SessionQuery) -> Boxed<'_, Result<Vec<Summary>, StoreError>> {
-        unimplemented!()
-    }
-    fn matching(&self, _: String, _: u32) -> Boxed<'_, Result<Vec<SessionId>, StoreError>> {
-        unimplemented!()
-    }
-    fn record(&self, _: &'static str, _: String) -> Boxed<'_, Result<Option<Bytes>, StoreError>> {
-        unimplemented!()
-    }
-    fn size(&self) -> Boxed<'_, Result<u64, StoreError>> {
-        unimplemented!()
-    }
-    fn flush(&self) -> Boxed<'_, Result<(), StoreError>> {
-        unimplemented!()
-    }
-}
 
 /// The door's reports to its witness: who, and what.
 type Noted = Arc<Mutex<Vec<(Option<String>, DaemonEvent)>>>;
@@ -133,7 +48,7 @@ struct Stand {
     owner: Secret,
     time: Arc<AtomicI64>,
     noted: Noted,
-    store: Arc<Records>,
+    store: Arc<MemoryStore>,
     home: tempfile::TempDir,
     shutdown: CancellationToken,
     serving: Option<Serving>,
@@ -151,7 +66,7 @@ impl Stand {
 
     /// A daemon on the data of an earlier one.
     async fn again(
-        store: Arc<Records>,
+        store: Arc<MemoryStore>,
         home: tempfile::TempDir,
         change: impl FnOnce(&mut DoorSettings),
     ) -> Self {
@@ -233,11 +148,20 @@ impl Stand {
         (format!("Cookie: {cookie}"), format!("X-Portolan-Key: {key}"))
     }
 
-    async fn close(mut self) -> (Arc<Records>, tempfile::TempDir) {
+    async fn close(mut self) -> (Arc<MemoryStore>, tempfile::TempDir) {
         self.shutdown.cancel();
         self.serving.take().unwrap().closed().await;
         (self.store, self.home)
     }
+}
+
+/// Everything that the door keeps, as text.
+async fn kept(store: &MemoryStore) -> String {
+    let mut all = Vec::new();
+    for collection in ["tokens", "token_uses", "browsers"] {
+        all.extend(store.records(collection).await.unwrap());
+    }
+    format!("{all:?}")
 }
 
 /// One permit for each client that has come to stay. Only one test counts them.

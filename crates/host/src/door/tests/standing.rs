@@ -8,7 +8,8 @@ use axum::{
     extract::{Request, State},
     response::Response,
 };
-use portolan_core::Role;
+use bytes::Bytes;
+use portolan_core::{Role, ports::Boxed};
 
 use super::*;
 use crate::door::Upgrade;

@@ -16,7 +16,7 @@ use crate::{
     arguments::{AuditFormat, Wanted},
     commands::{
         Context,
-        export::{Existing, Sink, already_there},
+        export::{Existing, Sink, keeps_existing},
         inputs,
     },
     failure::{Failure, Outcome},
@@ -246,11 +246,7 @@ pub(super) async fn export(
     file: Option<PathBuf>,
     existing: Existing,
 ) -> Outcome {
-    if let (Some(file), Existing::Keep) = (&file, existing)
-        && file.symlink_metadata().is_ok()
-    {
-        return Err(already_there(file));
-    }
+    keeps_existing(file.as_deref(), existing)?;
     let mut source = Source::open(context).await?;
     let mut query = source.query(wanted).await?;
     query.order = AuditOrder::Oldest;

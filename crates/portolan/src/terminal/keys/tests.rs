@@ -1,41 +1,17 @@
 //! What keys mean, key by key.
 
 use indexmap::IndexMap;
-use portolan_core::{
-    Generation, Millis, RequestId,
-    request::{Ask, Choice, Question, Scope},
-};
+use portolan_core::request::{Ask, Choice, Question, Scope};
 
 use super::*;
 use crate::terminal::style::Style;
 
 fn request(ask: Ask) -> Request {
-    Request {
-        request: RequestId(5),
-        generation: Generation(1),
-        ask,
-        parent: None,
-        tool: None,
-        digest: "d".into(),
-        opened_at: Millis(0),
-        shortened: false,
-        policy: None,
-        suggested_rule: None,
-        deadline: None,
-    }
+    portolan_testkit::sessions::request(5, ask)
 }
 
 fn permission() -> Request {
-    request(Ask::Permission {
-        tool_name: "Bash".into(),
-        input: serde_json::json!({"command": "ls"}),
-        description: None,
-        changes: vec![],
-        reason: None,
-        blocked_path: None,
-        suggestions: vec![],
-        options: vec![],
-    })
+    request(Ask::permission("Bash", serde_json::json!({"command": "ls"})))
 }
 
 fn question(multiple: bool, free_text: bool) -> Question {

@@ -7,10 +7,10 @@ mod request;
 mod stream;
 
 use bytes::Bytes;
-use http::{HeaderMap, Method, header::AUTHORIZATION};
+use http::{HeaderMap, Method};
 use serde_json::{Value, json};
 
-use super::{Dialect, Mint, Refusal, Route, Stream};
+use super::{Dialect, Mint, Refusal, Route, Stream, bearer, event};
 use crate::{
     asked::Asked,
     record::Credential,
@@ -37,9 +37,7 @@ impl Dialect for Anthropic {
         if let Some(key) = headers.get("x-api-key") {
             return (Credential::ApiKey, key.to_str().ok());
         }
-        let bearer =
-            headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok()?.strip_prefix("Bearer "));
-        if bearer.is_some() { (Credential::Bearer, bearer) } else { (Credential::None, None) }
+        bearer(headers)
     }
 
     fn read(&self, _path: &str, headers: &HeaderMap, body: &Value) -> Result<Asked, String> {
@@ -74,7 +72,7 @@ impl Dialect for Anthropic {
     }
 
     fn broken(&self, failure: &Failure, request_id: &str) -> Bytes {
-        stream::event("error", &failure::body(failure, request_id))
+        event(Some("error"), &failure::body(failure, request_id))
     }
 
     fn request_id(&self) -> (&'static str, &'static str) {

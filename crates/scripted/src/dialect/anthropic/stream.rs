@@ -2,11 +2,9 @@
 
 use std::time::Duration;
 
-use bytes::Bytes;
-use portolan_wire::sse;
 use serde_json::{Value, json};
 
-use super::super::{Beat, Mint, Stream};
+use super::super::{Beat, Mint, Stream, event};
 use crate::{
     asked::Asked,
     step::{Block, Message, StopReason, Usage},
@@ -15,14 +13,8 @@ use crate::{
 /// Tokens written by the time the first event is sent, as the API reports them.
 const WRITTEN_AT_START: u64 = 1;
 
-pub(super) fn event(name: &str, data: &Value) -> Bytes {
-    let mut bytes = Vec::new();
-    sse::encode(None, Some(name), data.to_string().as_bytes(), &mut bytes);
-    bytes.into()
-}
-
 fn beat(wait: Duration, name: &str, data: &Value) -> Beat {
-    Beat { wait, bytes: event(name, data) }
+    Beat { wait, bytes: event(Some(name), data) }
 }
 
 pub(super) fn stream(asked: &Asked, message: &Message, mint: Mint<'_>) -> Stream {

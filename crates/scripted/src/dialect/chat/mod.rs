@@ -5,13 +5,15 @@ mod request;
 mod stream;
 
 use bytes::Bytes;
-use http::{HeaderMap, Method, header::AUTHORIZATION};
+use http::{HeaderMap, Method};
 use serde_json::{Value, json};
 
-use super::{Dialect, Mint, Refusal, Route, Stream, openai::failure};
+use super::{
+    Dialect, Mint, Refusal, Route, Stream, event,
+    openai::{self, failure},
+};
 use crate::{
     asked::Asked,
-    record::Credential,
     step::{Failure, Message},
 };
 
@@ -21,12 +23,6 @@ pub(super) struct ChatCompletions;
 impl Dialect for ChatCompletions {
     fn route(&self, method: &Method, path: &str) -> Option<Route> {
         (method == Method::POST && path == "/v1/chat/completions").then_some(Route::Reply)
-    }
-
-    fn credential<'a>(&self, headers: &'a HeaderMap) -> (Credential, Option<&'a str>) {
-        let bearer =
-            headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok()?.strip_prefix("Bearer "));
-        if bearer.is_some() { (Credential::Bearer, bearer) } else { (Credential::None, None) }
     }
 
     fn read(&self, _path: &str, _headers: &HeaderMap, body: &Value) -> Result<Asked, String> {
@@ -46,19 +42,14 @@ impl Dialect for ChatCompletions {
     }
 
     fn models(&self, models: &[String]) -> Value {
-        let data: Vec<Value> = models.iter().map(|id| json!({ "id": id, "object": "model" })).collect();
-        json!({ "object": "list", "data": data })
+        openai::models(models)
     }
 
     fn refusal(&self, failure: &Failure, _request_id: &str) -> Refusal {
-        Refusal { status: failure::status(failure.kind), body: failure::body(failure) }
+        failure::refusal(failure)
     }
 
     fn broken(&self, failure: &Failure, _request_id: &str) -> Bytes {
-        stream::event(&failure::body(failure))
-    }
-
-    fn request_id(&self) -> (&'static str, &'static str) {
-        ("x-request-id", "req_")
+        event(None, &failure::body(failure))
     }
 }

@@ -6,10 +6,9 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use portolan_wire::sse;
 use serde_json::{Value, json};
 
-use super::super::{Beat, Mint, Stream};
+use super::super::{Beat, Mint, Stream, event};
 use crate::{
     asked::Asked,
     step::{Block, Call, Message, StopReason, Usage},
@@ -21,18 +20,12 @@ const CREATED: u64 = 1_700_000_000;
 /// The end of a stream.
 const DONE: &[u8] = b"data: [DONE]\n\n";
 
-pub(super) fn event(data: &Value) -> Bytes {
-    let mut bytes = Vec::new();
-    sse::encode(None, None, data.to_string().as_bytes(), &mut bytes);
-    bytes.into()
-}
-
 pub(super) fn stream(asked: &Asked, message: &Message, mint: Mint<'_>) -> Stream {
     let id = mint("chatcmpl-");
     let beat = |wait: Duration, choices: Value, usage: Value| {
         let chunk = json!({ "id": id, "object": "chat.completion.chunk", "created": CREATED, "model": asked.model,
             "choices": choices, "usage": usage });
-        Beat { wait, bytes: event(&chunk) }
+        Beat { wait, bytes: event(None, &chunk) }
     };
     let choice =
         |delta: Value, finish: Value| json!([{ "index": 0, "delta": delta, "finish_reason": finish }]);

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use http::{HeaderMap, Method};
 use serde_json::{Value, json};
 
-use super::{Dialect, Mint, Refusal, Route, Stream};
+use super::{Dialect, Mint, Refusal, Route, Stream, event};
 use crate::{
     asked::Asked,
     record::Credential,
@@ -79,10 +79,6 @@ impl Dialect for Gemini {
     }
 
     fn broken(&self, failure: &Failure, _request_id: &str) -> Bytes {
-        stream::event(&failure::body(failure))
-    }
-
-    fn request_id(&self) -> (&'static str, &'static str) {
-        ("x-request-id", "req_")
+        event(None, &failure::body(failure))
     }
 }

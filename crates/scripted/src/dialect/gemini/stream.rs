@@ -3,25 +3,18 @@
 
 use std::time::Duration;
 
-use bytes::Bytes;
-use portolan_wire::sse;
 use serde_json::{Value, json};
 
-use super::super::{Beat, Mint, Stream};
+use super::super::{Beat, Mint, Stream, event};
 use crate::{
     asked::Asked,
     step::{Block, Message, StopReason, Usage},
 };
 
-pub(super) fn event(data: &Value) -> Bytes {
-    let mut bytes = Vec::new();
-    sse::encode(None, None, data.to_string().as_bytes(), &mut bytes);
-    bytes.into()
-}
-
 pub(super) fn stream(asked: &Asked, message: &Message, mint: Mint<'_>) -> Stream {
     let id = mint("response-");
-    let beat = |wait, parts: Value| Beat { wait, bytes: event(&response(asked, &id, candidate(parts))) };
+    let beat =
+        |wait, parts: Value| Beat { wait, bytes: event(None, &response(asked, &id, candidate(parts))) };
     let mut opening = Vec::new();
     for block in &message.blocks {
         match block {
@@ -42,7 +35,7 @@ pub(super) fn stream(asked: &Asked, message: &Message, mint: Mint<'_>) -> Stream
     }
     let mut last = response(asked, &id, ended(candidate(json!([{ "text": "" }])), message));
     last["usageMetadata"] = usage(message.usage_for(asked.tokens));
-    Stream { opening, closing: vec![Beat { wait: Duration::ZERO, bytes: event(&last) }] }
+    Stream { opening, closing: vec![Beat { wait: Duration::ZERO, bytes: event(None, &last) }] }
 }
 
 pub(super) fn whole(asked: &Asked, message: &Message, mint: Mint<'_>) -> Value {

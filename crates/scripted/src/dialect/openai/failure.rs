@@ -3,9 +3,17 @@
 use http::StatusCode;
 use serde_json::{Value, json};
 
-use crate::step::{Failure, FailureKind};
+use crate::{
+    dialect::Refusal,
+    step::{Failure, FailureKind},
+};
 
-pub(in crate::dialect) fn status(kind: FailureKind) -> StatusCode {
+/// The error response.
+pub(in crate::dialect) fn refusal(failure: &Failure) -> Refusal {
+    Refusal { status: status(failure.kind), body: body(failure) }
+}
+
+fn status(kind: FailureKind) -> StatusCode {
     match kind {
         FailureKind::BadRequest | FailureKind::PromptTooLong => StatusCode::BAD_REQUEST,
         FailureKind::Unauthorized => StatusCode::UNAUTHORIZED,

@@ -5,15 +5,20 @@ mod request;
 mod stream;
 
 use bytes::Bytes;
-use http::{HeaderMap, Method, header::AUTHORIZATION};
+use http::{HeaderMap, Method};
 use serde_json::{Value, json};
 
 use super::{Dialect, Mint, Refusal, Route, Stream};
 use crate::{
     asked::Asked,
-    record::Credential,
     step::{Failure, Message},
 };
+
+/// The list of models, in the form of both OpenAI APIs.
+pub(super) fn models(models: &[String]) -> Value {
+    let data: Vec<Value> = models.iter().map(|id| json!({ "id": id, "object": "model" })).collect();
+    json!({ "object": "list", "data": data })
+}
 
 #[derive(Debug)]
 pub(super) struct Responses;
@@ -21,12 +26,6 @@ pub(super) struct Responses;
 impl Dialect for Responses {
     fn route(&self, method: &Method, path: &str) -> Option<Route> {
         (method == Method::POST && path == "/v1/responses").then_some(Route::Reply)
-    }
-
-    fn credential<'a>(&self, headers: &'a HeaderMap) -> (Credential, Option<&'a str>) {
-        let bearer =
-            headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok()?.strip_prefix("Bearer "));
-        if bearer.is_some() { (Credential::Bearer, bearer) } else { (Credential::None, None) }
     }
 
     fn read(&self, _path: &str, _headers: &HeaderMap, body: &Value) -> Result<Asked, String> {
@@ -46,22 +45,17 @@ impl Dialect for Responses {
     }
 
     fn models(&self, models: &[String]) -> Value {
-        let data: Vec<Value> = models.iter().map(|id| json!({ "id": id, "object": "model" })).collect();
-        json!({ "object": "list", "data": data })
+        self::models(models)
     }
 
     fn refusal(&self, failure: &Failure, _request_id: &str) -> Refusal {
-        Refusal { status: failure::status(failure.kind), body: failure::body(failure) }
+        failure::refusal(failure)
     }
 
     fn broken(&self, failure: &Failure, request_id: &str) -> Bytes {
         let error = failure::body(failure)["error"].clone();
         let response = json!({ "id": request_id, "status": "failed", "error": error });
         stream::event(&json!({ "type": "response.failed", "response": response }))
-    }
-
-    fn request_id(&self) -> (&'static str, &'static str) {
-        ("x-request-id", "req_")
     }
 }
 

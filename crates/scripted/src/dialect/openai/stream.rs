@@ -6,7 +6,6 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use portolan_wire::sse;
 use serde_json::{Value, json};
 
 use super::super::{Beat, Mint, Stream};
@@ -16,9 +15,7 @@ use crate::{
 };
 
 pub(super) fn event(data: &Value) -> Bytes {
-    let mut bytes = Vec::new();
-    sse::encode(None, data["type"].as_str(), data.to_string().as_bytes(), &mut bytes);
-    bytes.into()
+    super::super::event(data["type"].as_str(), data)
 }
 
 fn beat(wait: Duration, data: &Value) -> Beat {
