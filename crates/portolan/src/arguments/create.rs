@@ -14,8 +14,8 @@ pub(crate) struct New {
     /// Join the new session
     #[arg(long)]
     pub(crate) attach: bool,
-    /// Deny at once whatever no rule and no mode allows. Show the turn, wait for its end, end the agent and list
-    /// what was denied. Exit with 10 if anything was denied
+    /// Deny at once everything that neither a rule nor the mode allows. Show the turn, wait for its end, end the agent
+    /// and list what was denied. Exit with 10 if anything was denied
     #[arg(long, conflicts_with = "attach", requires = "prompt")]
     pub(crate) unattended: bool,
     /// Deny a request that nobody answers for this time, such as 90s or 5m; `none` waits without end
@@ -72,7 +72,7 @@ pub(crate) struct New {
     /// Let prompts wait when the session has cost this many US dollars, until an owner raises the budget
     #[arg(long, value_name = "USD")]
     pub(crate) budget_cost: Option<f64>,
-    /// Let prompts wait when the session has used this many tokens, and interrupt the turn that reaches them
+    /// Let prompts wait when the session has used this many tokens, and interrupt the turn that reaches this number
     #[arg(long, value_name = "TOKENS")]
     pub(crate) budget_tokens: Option<u64>,
     /// Let prompts wait after this many turns of the session

@@ -91,7 +91,7 @@ pub(crate) enum Verb {
         #[arg(long)]
         probe: bool,
     },
-    /// Show the account of an agent, log the agent in or out
+    /// Show the account of an agent, or log the agent in or out
     ///
     /// The account belongs to the agent. Every program that uses the agent's own settings folder uses the same
     /// account, even outside of Portolan. Without a verb, prints the account, and its limits if the agent
@@ -107,7 +107,7 @@ pub(crate) enum Verb {
     /// before it acts
     ///
     /// Needs no daemon. Starts each installed agent against a scripted model, to see the mode that the agent
-    /// begins in; --deep tests more. Both run offline, cost nothing, and use an empty home folder. Exits with 0
+    /// begins in; --deep tests more. Both tests run offline, cost nothing, and use an empty home folder. Exits with 0
     /// if every installed agent is ready; with 8 if an agent is not logged in, or fails a part of the test; with 1
     /// if an agent cannot be used, or acts without asking.
     #[cfg(feature = "conformance")]
@@ -304,7 +304,7 @@ pub(crate) enum Verb {
         /// Number of the prompt's entry
         prompt: u64,
     },
-    /// Change when requests are denied because nobody answered
+    /// Change after which time Portolan denies a request that nobody answers
     Deadline {
         /// Which session
         id: String,

@@ -20,7 +20,7 @@ pub(crate) enum Rules {
     /// @network, @unknown. PATTERN is a command for tools that run commands, a path for tools that read or edit, and a
     /// host for tools that use the network. docs/policy.md defines what each rule covers.
     Add(Draft),
-    /// Replace a rule; the rule keeps its id
+    /// Change a rule that holds for a project or for every session; the rule keeps its id
     Edit {
         /// Which rule, by its id
         rule: String,

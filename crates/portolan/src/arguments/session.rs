@@ -77,22 +77,22 @@ pub(crate) struct Answer {
 /// A setting of a session.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Set {
-    /// The model
+    /// Change the model
     Model {
         /// Name of the model; default: the agent's own default
         model: Option<String>,
     },
-    /// The permission mode
+    /// Change the permission mode
     Mode {
         /// Name of the mode
         mode: String,
     },
-    /// The thinking budget
+    /// Change the thinking budget
     Thinking {
         /// Budget in tokens; default: the agent's own default
         tokens: Option<u32>,
     },
-    /// Environment variables for programs that the agent starts from now on; owners only
+    /// Set environment variables for the programs that the agent starts from now on; owners only
     Env {
         /// A variable; NAME alone takes the value from your environment
         #[arg(required = true, value_name = "NAME[=VALUE]")]

@@ -126,7 +126,7 @@ pub(in crate::native) const TABLE: &[Route] = &[
     Route {
         method: Method::Post,
         path: LOGIN_PATH,
-        summary: "A browser's login: a ticket becomes a cookie and a key.",
+        summary: "Log a browser in: exchange a ticket for a cookie and a key.",
         needs: Needs::Nobody,
         parameters: &[],
         takes: Some("BrowserLogin"),
@@ -476,7 +476,7 @@ pub(in crate::native) const TABLE: &[Route] = &[
                 "Which record comes first; default: the newest.",
             ),
             query("from", Shape::Entry, "The `next` of the page before."),
-            query("limit", Shape::Count(1), "The most records; default: 100, at most 500."),
+            query("limit", Shape::Count(1), "The largest number of records; default: 100, at most 500."),
         ],
         takes: None,
         status: 200,
