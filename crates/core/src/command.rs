@@ -153,7 +153,7 @@ pub enum Action {
         #[cfg_attr(feature = "schema", ts(optional))]
         rule: Option<RuleId>,
     },
-    /// Change after which time Portolan denies a request that nobody answers.
+    /// Change how long requests wait for an answer before Portolan denies them.
     SetDeadline {
         /// The open request; absent for every later request of the session.
         #[serde(default, skip_serializing_if = "Option::is_none")]

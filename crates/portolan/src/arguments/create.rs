@@ -30,7 +30,7 @@ pub(crate) struct New {
     /// The model
     #[arg(long, short)]
     pub(crate) model: Option<String>,
-    /// The permission mode
+    /// The permission mode: how much the agent may do without asking
     #[arg(long)]
     pub(crate) mode: Option<String>,
     /// An environment variable for the agent; NAME alone takes the value from your environment
@@ -57,7 +57,7 @@ pub(crate) struct New {
     /// Open a request when this hook of the agent runs; the hook waits for the answer
     #[arg(long = "hook", value_name = "EVENT[:MATCHER]")]
     pub(crate) hooks: Vec<String>,
-    /// The agent's settings files to use, separated by commas
+    /// Which settings files the agent reads, by the agent's own names, separated by commas
     #[arg(long, value_name = "SOURCES", value_delimiter = ',')]
     pub(crate) setting_sources: Option<Vec<String>>,
     /// Another folder that the agent may use
@@ -157,7 +157,7 @@ pub(crate) struct TakeUp {
     /// The model
     #[arg(long, short)]
     pub(crate) model: Option<String>,
-    /// The permission mode
+    /// The permission mode: how much the agent may do without asking
     #[arg(long)]
     pub(crate) mode: Option<String>,
     /// An image for the prompt

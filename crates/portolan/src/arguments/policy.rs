@@ -60,7 +60,7 @@ pub(crate) enum Rules {
 pub(crate) struct Draft {
     /// What the rule does: allow, deny or ask
     pub(crate) effect: Effect,
-    /// TOOL or TOOL(PATTERN)
+    /// The calls that the rule covers: TOOL or TOOL(PATTERN)
     #[arg(value_name = "TOOL(PATTERN)")]
     pub(crate) covers: String,
     /// Where the rule holds: `user` (every session), `project:DIR` or `session:ID`
@@ -144,7 +144,7 @@ pub(crate) struct BudgetLimits {
 pub(crate) struct Simulate {
     /// What the rule does: allow, deny or ask
     pub(crate) effect: Effect,
-    /// TOOL or TOOL(PATTERN)
+    /// The calls that the rule covers: TOOL or TOOL(PATTERN)
     #[arg(value_name = "TOOL(PATTERN)")]
     pub(crate) covers: String,
     /// Where the rule would hold: `user`, `project:DIR` or `session:ID`

@@ -48,7 +48,7 @@ pub(crate) struct Approve {
     /// For a plan: the permission mode to continue in
     #[arg(long)]
     pub(crate) mode: Option<String>,
-    /// One of the agent's own options, by its id
+    /// Choose one of the agent's own options, by the id of the option
     #[arg(long, value_name = "OPTION")]
     pub(crate) option: Option<String>,
 }
@@ -66,7 +66,7 @@ pub(crate) struct Answer {
     /// Answer one of several questions; may be repeated
     #[arg(long = "question", value_name = "QUESTION=ANSWER")]
     pub(crate) questions: Vec<String>,
-    /// The data that an elicitation asks for: JSON or @FILE
+    /// The data for the form of an MCP server: JSON or @FILE
     #[arg(long, value_name = "JSON", conflicts_with_all = ["choices", "questions", "output"])]
     pub(crate) content: Option<String>,
     /// The output that a hook waits for: JSON or @FILE
@@ -87,9 +87,9 @@ pub(crate) enum Set {
         /// Name of the mode
         mode: String,
     },
-    /// Change the thinking budget
+    /// Change how many tokens the model may use to think before it answers
     Thinking {
-        /// Budget in tokens; default: the agent's own default
+        /// Number of tokens; default: the agent's own default
         tokens: Option<u32>,
     },
     /// Set environment variables for the programs that the agent starts from now on; owners only
@@ -148,7 +148,7 @@ pub(crate) enum Task {
     Stop {
         /// In which session
         id: String,
-        /// Which task
+        /// Which task, by its id
         task: String,
     },
 }
@@ -168,7 +168,7 @@ pub(crate) enum Rule {
 /// The format of an export.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ExportFormat {
-    /// One log entry per line
+    /// One log entry per line, as JSON
     Jsonl,
     /// The conversation, for people to read
     Markdown,

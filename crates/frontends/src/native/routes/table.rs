@@ -227,7 +227,7 @@ pub(in crate::native) const TABLE: &[Route] = &[
     Route {
         method: Method::Delete,
         path: "/api/v1/sessions/{id}",
-        summary: "Delete a session for good; takes its full id.",
+        summary: "Delete a session for good; needs the full id of the session.",
         needs: Needs::Owner,
         parameters: &[WHOLE_SESSION],
         takes: None,
