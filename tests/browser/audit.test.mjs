@@ -65,7 +65,7 @@ test('an operator reads that the audit is for owners', async () => {
   await page.goto(link);
   await page.getByRole('link', { name: 'New session' }).first().waitFor();
   await page.goto(`${daemon.url}/#/audit`);
-  await page.getByText('Only owners read the audit.').waitFor();
+  await page.getByText('Only owners can read the audit.').waitFor();
   assert.equal(await items(page).count(), 0);
   await page.goto(`${daemon.url}/#/rules`);
   await page.getByText(/^used once/).waitFor();

@@ -11,6 +11,9 @@ pub enum Fault {
     /// The run showed that this agent does not offer it.
     #[error("not offered: {0}")]
     NotOffered(String),
+    /// The suite has no way to make this agent use it.
+    #[error("not tested: {0}")]
+    NotTested(String),
 }
 
 impl Fault {

@@ -46,6 +46,7 @@ pub async fn one(subject: Arc<Subject>, scenario: &'static Scenario) -> Finding 
     let verdict = match tried(subject, scenario, transcript.clone()).await {
         Ok(()) => Verdict::Works,
         Err(Fault::NotOffered(why)) => Verdict::NotOffered { why },
+        Err(Fault::NotTested(why)) => Verdict::NotTested { why },
         Err(Fault::Wrong(why)) => Verdict::Fails { why },
     };
     let unknown = transcript.unknown();
@@ -60,10 +61,11 @@ async fn tried(
 ) -> Result<(), Fault> {
     let bench = Arc::new(Bench::set_up(subject, scenario.model, transcript.clone()).await?);
     let offered = (scenario.offered)(bench.profile(), &bench.capabilities());
-    let played = if let Err(lacks) = offered {
-        Err(Fault::NotOffered(lacks.into()))
-    } else {
-        play(Arc::clone(&bench), scenario).await
+    let is_untested = bench.profile().untested.contains(&scenario.name);
+    let played = match offered {
+        Err(untried) if is_untested => Err(Fault::NotTested(untried.into())),
+        Err(lacks) => Err(Fault::NotOffered(lacks.into())),
+        Ok(()) => play(Arc::clone(&bench), scenario).await,
     };
     let Some(bench) = Arc::into_inner(bench) else {
         return Err(Fault::wrong("the scenario still holds its bench"));

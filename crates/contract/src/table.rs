@@ -68,6 +68,7 @@ mod tests {
         let verdicts = [
             Verdict::Works,
             Verdict::NotOffered { why: "it".into() },
+            Verdict::NotTested { why: "it".into() },
             Verdict::Fails { why: "for a reason".into() },
         ];
         let finding = |(scenario, verdict)| Finding {
@@ -88,7 +89,7 @@ mod tests {
         let section = section("demo", "Demo", &[column()]);
         assert_eq!(section.lines().filter(|line| line.starts_with("| `")).count(), Scenario::all().len());
         assert!(section.contains("| | | 1.0, stdio |\n|---|---|---|\n| `text` |"), "{section}");
-        for verdict in ["| works |", "| not offered |", "| fails |", "| not run |"] {
+        for verdict in ["| works |", "| not offered |", "| not tested |", "| fails |", "| not run |"] {
             assert!(section.contains(verdict), "{verdict} is missing in {section}");
         }
     }

@@ -17,6 +17,11 @@ pub enum Verdict {
         /// What it lacks.
         why: String,
     },
+    /// The suite cannot make the agent use it, so nobody knows from this run whether it works.
+    NotTested {
+        /// What was not tried.
+        why: String,
+    },
     /// It went wrong.
     Fails {
         /// The reason.
@@ -29,6 +34,7 @@ impl fmt::Display for Verdict {
         f.write_str(match self {
             Self::Works => "works",
             Self::NotOffered { .. } => "not offered",
+            Self::NotTested { .. } => "not tested",
             Self::Fails { .. } => "fails",
         })
     }

@@ -8,7 +8,11 @@ use std::{
     time::Duration,
 };
 
-use portolan_contract::{Finding, Place, Scenario, Subject, Verdict, profile, run};
+use portolan_contract::{
+    Finding, Place, Scenario, Subject, Verdict,
+    profile::{self, Profile},
+    run,
+};
 use portolan_core::{
     Capabilities, Event,
     event::{AgentInfo, Content, ExitReason, ToolOutcome, TurnOutcome, TurnResult},
@@ -75,9 +79,18 @@ async fn spoken(habit: Habit, strings: &mut Strings) -> Played {
 }
 
 async fn tried(habit: Habit, scenario: &str, leftovers: fn(&str) -> Vec<String>) -> Finding {
+    tried_as(&profile::CLAUDE, habit, scenario, leftovers).await
+}
+
+async fn tried_as(
+    profile: &Profile,
+    habit: Habit,
+    scenario: &str,
+    leftovers: fn(&str) -> Vec<String>,
+) -> Finding {
     let subject = Subject {
         title: "Parrot".into(),
-        profile: profile::CLAUDE,
+        profile: *profile,
         make: Box::new(move |_: &Place| Ok(Arc::new(parrot(habit)))),
         leftovers,
         tool_server: None,
@@ -141,6 +154,13 @@ async fn an_agent_that_ends_fails_at_once_with_its_last_output() {
 async fn a_scenario_that_an_agent_does_not_offer_is_not_run() {
     let finding = tried(Habit::Sleeps, "image", NONE).await;
     assert_eq!(finding.verdict, Verdict::NotOffered { why: "pictures".into() });
+}
+
+#[tokio::test]
+async fn a_scenario_that_the_suite_cannot_play_is_not_tested() {
+    let profile = Profile { subagent: None, untested: &["subagent"], ..profile::CLAUDE };
+    let finding = tried_as(&profile, Habit::Sleeps, "subagent", NONE).await;
+    assert_eq!(finding.verdict, Verdict::NotTested { why: "subagents".into() });
 }
 
 #[tokio::test]

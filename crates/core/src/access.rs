@@ -106,7 +106,8 @@ impl Principal {
             }
             Asks::Nothing if bypass == Bypass::Refused => {
                 let why = format!(
-                    "in the mode `{shown}` the agent asks nobody before it acts, which is switched off here; use a mode that asks"
+                    "in the mode `{shown}` the agent asks nobody before it acts, and such modes are switched off here; \
+                     use a mode that asks"
                 );
                 refuse(why, WayOut::ChangeSetting { key: "policy.allow_bypass".into() })
             }

@@ -157,7 +157,7 @@ pub enum Action {
         #[cfg_attr(feature = "schema", ts(optional))]
         rule: Option<RuleId>,
     },
-    /// Change when requests are denied because nobody answered.
+    /// Change how long requests wait for an answer before Portolan denies them.
     SetDeadline {
         /// The open request; absent for every later request of the session.
         #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -292,7 +292,7 @@ async fn an_archived_session_loses_its_agent_even_when_nothing_can_be_recorded()
         (refusal.code, refusal.message.as_str()),
         (
             RefusalCode::StoreFailing,
-            "the session is archived as soon as this can be recorded; the agent was asked to stop; \
+            "the session is archived as soon as the change can be recorded; the agent was asked to stop; \
              nothing can be recorded at the moment: the disk is full"
         )
     );

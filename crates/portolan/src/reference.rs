@@ -4,6 +4,7 @@
 use std::fmt::Write as _;
 
 use clap::{Command, CommandFactory as _};
+use portolan_core::command::DAEMON_ACTIONS;
 
 use crate::{
     arguments::{Arguments, Page},
@@ -41,8 +42,8 @@ pub(crate) fn cli() -> String {
     let mut out = String::from(
         "# Command line\n\n\
          Generated from the code by `portolan reference cli`; do not edit.\n\n\
-         Results go to stdout, messages for people go to stderr. Every verb takes `--json`. Session ids may be shortened to their beginning or \
-         end as long as they stay unique. A verb that needs the daemon starts the daemon if none runs. Colour is for \
+         Results go to stdout, messages for people go to stderr. Every verb takes `--json`. You may shorten a session's id to its \
+         beginning or end, as long as the short form is unique. A verb that needs the daemon starts the daemon if none runs. Colour is for \
          terminals only; `NO_COLOR` switches it off.\n\n",
     );
     out.push_str("## Exit codes\n\n| code | meaning |\n|---|---|\n");
@@ -56,12 +57,21 @@ pub(crate) fn cli() -> String {
         section(verb, "portolan", "portolan", 3, &mut out);
     }
     out.push_str(
-        "## Actions\n\nWhat clients can ask of a session or of the daemon, with an example command line for each action.\n\n",
+        "## Actions\n\n\
+         An *action* is what a client can ask of a session or of the daemon, under the action's name in the \
+         [protocol](protocol.md). The tables show an example command line for each action. An action of a session, such \
+         as `add_rule`, changes that session only. The action of the daemon with the reversed name, such as `rule_add`, \
+         changes what holds for a project, an agent or every session.\n\n",
     );
-    out.push_str("| action | command line |\n|---|---|\n");
-    for (action, line) in ACTIONS {
-        let _ = writeln!(out, "| {action} | `portolan {line}` |");
+    let is_of_daemon = |action: &str| DAEMON_ACTIONS.contains(&action);
+    for (title, of_daemon) in [("of a session", false), ("of the daemon", true)] {
+        let _ = writeln!(out, "| action {title} | command line |\n|---|---|");
+        for (action, line) in ACTIONS.iter().filter(|(action, _)| is_of_daemon(action) == of_daemon) {
+            let _ = writeln!(out, "| `{action}` | `portolan {line}` |");
+        }
+        out.push('\n');
     }
+    out.truncate(out.trim_end().len() + 1);
     out
 }
 
@@ -176,8 +186,8 @@ pub(crate) fn configuration() -> String {
          Generated from the code by `portolan reference configuration`; do not edit.\n\n\
          The file is `portolan.toml` in the home folder; `portolan config path` prints its path. The file is optional. An \
          environment variable overrides the file, and a command-line option (`portolan up --set KEY=VALUE`) overrides both. \
-         `portolan config` shows every value with its origin, `portolan config check` lists the mistakes. An unknown key \
-         is an error that names its line.\n\n\
+         `portolan config` shows every value with its origin, and `portolan config check` lists the mistakes. The file \
+         may contain no unknown key: the error names the line of the key.\n\n\
          The home folder is `PORTOLAN_HOME`, otherwise the folder `portolan` in the platform's data \
          folder (on Linux `~/.local/share/portolan`). The home folder holds `portolan.toml`, \
          `portolan.db` (every session), `token` (the owner's, mode 0600), `identity.json` (the \
@@ -200,7 +210,7 @@ pub(crate) fn configuration() -> String {
          | variable | meaning |\n|---|---|\n\
          | `PORTOLAN_HOME` | the home folder |\n\
          | `PORTOLAN_URL` | use the daemon at this address instead of the local one |\n\
-         | `PORTOLAN_TOKEN_FILE` | the file with the token for that daemon |\n\
+         | `PORTOLAN_TOKEN_FILE` | the file with the token for the daemon |\n\
          | `PORTOLAN_TOKEN` | the token itself; agents never get it |\n\
          | `PORTOLAN_CA_FILE` | also trust the certificates in this PEM file |\n\
          | `NO_COLOR` | no colour |\n\

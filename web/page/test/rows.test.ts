@@ -115,5 +115,5 @@ test("the row of a conversation reset says why the agent forgot", () => {
   const told = (reason?: "cannot_resume" | "lost") => rows({ type: "conversation_reset", ...(reason ? { reason } : {}) }).list[0] as NoteRow;
   expect(told("cannot_resume").text).toContain("cannot resume a conversation");
   expect(told("lost").text).toContain("has lost this conversation");
-  expect([told().tone, told().text]).toEqual(["warn", "The agent has forgotten what was said before this."]);
+  expect([told().tone, told().text]).toEqual(["warn", "The agent has forgotten what was said before."]);
 });

@@ -249,19 +249,20 @@ fn choose(asked: Option<Way>, version: Option<Version>, can_dial_in: bool) -> (W
         (Some(Way::Websocket), Some(version)) if !dials_in => (
             Way::Stdio,
             format!(
-                "the configuration asks for WebSocket, but {version} refuses it; {last} was the last \
-                 version that took it"
+                "the configuration asks for WebSocket, but {version} refuses WebSocket; {last} was the last version \
+                 that accepted it"
             ),
         ),
         (_, None) => (Way::Stdio, "every version supports stdio, and this version is unknown".into()),
-        (None, Some(version)) if !dials_in => {
-            (Way::Stdio, format!("version {version}; WebSocket only up to {last}"))
-        }
+        (None, Some(version)) if !dials_in => (
+            Way::Stdio,
+            format!("version {version} cannot use WebSocket; {last} was the last version that could"),
+        ),
         (_, Some(version)) if !can_dial_in => {
-            (Way::Stdio, format!("version {version} could dial in, but it cannot reach a listener"))
+            (Way::Stdio, format!("version {version} could dial in, but cannot reach a listener"))
         }
         (Some(Way::Websocket), _) => (Way::Websocket, "set in the configuration".into()),
-        (None, Some(version)) => (Way::Websocket, format!("version {version}; it still dials in")),
+        (None, Some(version)) => (Way::Websocket, format!("version {version} still dials in")),
     }
 }
 
@@ -335,6 +336,6 @@ mod tests {
         assert_eq!(way(Some(Way::Websocket), new, true), Way::Stdio);
         assert_eq!(way(Some(Way::Websocket), old, false), Way::Stdio);
         assert_eq!(way(Some(Way::Stdio), old, true), Way::Stdio);
-        assert!(choose(Some(Way::Websocket), new, true).1.contains("2.1.121 refuses it"));
+        assert!(choose(Some(Way::Websocket), new, true).1.contains("2.1.121 refuses WebSocket"));
     }
 }

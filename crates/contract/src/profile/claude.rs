@@ -51,6 +51,7 @@ pub const CLAUDE: Profile = Profile {
         model: "claude-sonnet-4-5",
         asked: |request| request["thinking"]["budget_tokens"].as_u64(),
     }),
+    untested: &[],
 };
 
 pub(super) fn environment(home: &Path, base_url: &str, path: OsString) -> Vec<(OsString, OsString)> {

@@ -48,6 +48,15 @@ pub const CODEX: Profile = Profile {
     clear: None,
     hook: None,
     thinking_budget: None,
+    untested: &[
+        "question",
+        "subagent",
+        "slash-command",
+        "structured-output",
+        "structured-output-fails",
+        "background",
+        "background-stop",
+    ],
 };
 
 /// The scripted model is a separate provider: only a file can set it.

@@ -1,6 +1,7 @@
 //! Profile: an agent's names for its tools, modes, models and commands. Data, one file per agent.
 //!
-//! The agent does not offer what its profile leaves out, whatever its capabilities say.
+//! The suite does not try what a profile leaves out, whatever the agent's capabilities say: the agent does not offer
+//! the feature, or `untested` names the scenario.
 
 mod acp;
 mod claude;
@@ -89,15 +90,19 @@ pub struct Profile {
     pub hook: Option<HookCall>,
     /// How much the model may think.
     pub thinking_budget: Option<ThinkingBudget>,
+    /// Scenarios, by name, that the suite has no way to play with this agent, although the agent may well offer what
+    /// they try.
+    pub untested: &'static [&'static str],
 }
+
+/// Every profile.
+const ALL: [Profile; 8] = [CLAUDE, CODEX, CLAUDE_AGENT_ACP, CODEX_ACP, GEMINI, QWEN, OPENCODE, GOOSE];
 
 impl Profile {
     /// The profile of an agent kind, if there is one: agents without a profile cannot be tried against the scripted
     /// model.
     pub fn of(agent: &str) -> Option<Self> {
-        [CLAUDE, CODEX, CLAUDE_AGENT_ACP, CODEX_ACP, GEMINI, QWEN, OPENCODE, GOOSE]
-            .into_iter()
-            .find(|profile| profile.agent == agent)
+        ALL.into_iter().find(|profile| profile.agent == agent)
     }
 
     /// The name that people see for the shell.
@@ -216,4 +221,19 @@ const KEY: &str = "fake-key-for-the-scripted-model";
 fn variables(home: &Path, path: OsString, fixed: &[(&str, &str)]) -> Vec<(OsString, OsString)> {
     let own = [("HOME".into(), home.into()), ("PATH".into(), path), ("LANG".into(), "C.UTF-8".into())];
     fixed.iter().map(|(name, value)| (name.into(), value.into())).chain(own).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Scenario;
+
+    #[test]
+    fn untested_scenarios_exist() {
+        for profile in ALL {
+            for name in profile.untested {
+                assert!(Scenario::named(name).is_some(), "{}: {name}", profile.agent);
+            }
+        }
+    }
 }

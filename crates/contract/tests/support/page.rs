@@ -73,7 +73,7 @@ pub(crate) fn told(columns: &[Column]) -> String {
             let _ = write!(told, "{title}: {name}: {} ({:.1?})", finding.verdict, finding.took);
             match &finding.verdict {
                 Verdict::Works => {}
-                Verdict::NotOffered { why } | Verdict::Fails { why } => {
+                Verdict::NotOffered { why } | Verdict::NotTested { why } | Verdict::Fails { why } => {
                     let _ = write!(told, ": {why}");
                 }
             }

@@ -21,7 +21,7 @@ pub fn draft(draft: &RuleDraft) -> Result<(), BadRule> {
         return bad(format!("a comment has at most {COMMENT} characters"));
     }
     if draft.comment.as_ref().is_some_and(|comment| comment.chars().any(char::is_control)) {
-        return bad("a comment is one line without control characters".into());
+        return bad("a comment must be one line without control characters".into());
     }
     match draft.expires_in_seconds {
         Some(0) => return bad("a rule must hold for at least one second".into()),

@@ -45,7 +45,7 @@ impl Registry {
         let refusal = unrecorded(pulled, done, &reason);
         if waits && let Action::Archive { .. } = action {
             let message =
-                format!("the session is archived as soon as this can be recorded; {}", refusal.message);
+                format!("the session is archived as soon as the change can be recorded; {}", refusal.message);
             return Err(Refusal { message, ..refusal });
         }
         Err(refusal)

@@ -66,7 +66,8 @@ impl Registry {
         };
         let Some(rule) = daemon.rules.iter().chain(of_session).find(holds) else { return Ok(()) };
         let why = format!(
-            "in the mode `{}` the agent acts without asking, so that the rule `{}` could not stop it; use a mode that asks",
+            "in the mode `{}` the agent acts without asking, and the rule `{}` could not stop the agent; use a mode \
+             that asks",
             shown(mode),
             rule.line()
         );

@@ -20,7 +20,7 @@ fn json_schema() -> Value {
     types.extend(server.take_definitions(true));
     for message in variants(&mut types, "ClientMessage") {
         message["properties"]["id"] = json!({
-            "description": "The client's own, a UUID: the same one again does nothing twice. It is never sent back.",
+            "description": "An id of the client's own, a UUID. A second message with the same id has no effect. The server never sends the id back.",
             "type": ["string", "null"],
         });
     }

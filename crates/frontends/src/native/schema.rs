@@ -62,8 +62,11 @@ fn openapi() -> Value {
             schemas.insert(reply_name(name), reply.clone());
         }
     }
-    schemas.insert("BrowserLogin".into(), object(&[("ticket", "The ticket; it is used up by this.")]));
-    schemas.insert("Key".into(), object(&[("key", "Goes into origin storage and with every request.")]));
+    schemas.insert("BrowserLogin".into(), object(&[("ticket", "The ticket, which works only once.")]));
+    schemas.insert(
+        "Key".into(),
+        object(&[("key", "Keep the key in the origin's storage, and send it with every request.")]),
+    );
     schemas.insert(
         "Error".into(),
         json!({"type": "object", "required": ["error"], "properties": {"error": reference("Refusal")}}),

@@ -62,8 +62,8 @@ pub(crate) enum Audit {
     ///
     /// The records come from the daemon's log and from the logs of the sessions: commands, requests and their answers,
     /// decisions of rules, changes of rules, modes, deadlines, tokens, devices and sessions. Reads the database of this
-    /// machine directly and needs no daemon; with --url it asks that daemon. `verify` checks that nobody changed the
-    /// daemon's log.
+    /// machine directly and needs no daemon; with --url, asks the daemon at that address. `verify` checks that
+    /// nobody changed the daemon's log.
     List {
         #[command(flatten)]
         wanted: Wanted,
@@ -120,8 +120,8 @@ pub(crate) struct Wanted {
     /// Only records that are at most this old, such as 12h or 30d; default: all
     #[arg(long, value_name = "TIME")]
     pub(crate) since: Option<String>,
-    /// Only records of this actor: part of a name, a token's id, a frontend, an address, or agent, portolan, deadline,
-    /// rule
+    /// Only records of this actor: part of a name, the id of a token, a frontend, an address, or one of the words
+    /// agent, portolan, deadline and rule
     #[arg(long, value_name = "WHO")]
     pub(crate) who: Option<String>,
     /// Only records about this session

@@ -14,8 +14,8 @@ pub(crate) struct New {
     /// Join the new session
     #[arg(long)]
     pub(crate) attach: bool,
-    /// Deny at once whatever no rule and no mode allows. Show the turn, wait for its end, end the agent and list
-    /// what was denied. Exit with 10 if anything was denied
+    /// Deny at once everything that neither a rule nor the mode allows. Show the turn, wait for its end, end the agent
+    /// and list what was denied. Exit with 10 if anything was denied
     #[arg(long, conflicts_with = "attach", requires = "prompt")]
     pub(crate) unattended: bool,
     /// Deny a request that nobody answers for this time, such as 90s or 5m; `none` waits without end
@@ -30,7 +30,7 @@ pub(crate) struct New {
     /// The model
     #[arg(long, short)]
     pub(crate) model: Option<String>,
-    /// The permission mode
+    /// The permission mode: how much the agent may do without asking
     #[arg(long)]
     pub(crate) mode: Option<String>,
     /// An environment variable for the agent; NAME alone takes the value from your environment
@@ -57,7 +57,7 @@ pub(crate) struct New {
     /// Open a request when this hook of the agent runs; the hook waits for the answer
     #[arg(long = "hook", value_name = "EVENT[:MATCHER]")]
     pub(crate) hooks: Vec<String>,
-    /// The agent's settings files to use, separated by commas
+    /// Which settings files the agent reads, by the agent's own names, separated by commas
     #[arg(long, value_name = "SOURCES", value_delimiter = ',')]
     pub(crate) setting_sources: Option<Vec<String>>,
     /// Another folder that the agent may use
@@ -72,7 +72,7 @@ pub(crate) struct New {
     /// Let prompts wait when the session has cost this many US dollars, until an owner raises the budget
     #[arg(long, value_name = "USD")]
     pub(crate) budget_cost: Option<f64>,
-    /// Let prompts wait when the session has used this many tokens, and interrupt the turn that reaches them
+    /// Let prompts wait when the session has used this many tokens, and interrupt the turn that reaches this number
     #[arg(long, value_name = "TOKENS")]
     pub(crate) budget_tokens: Option<u64>,
     /// Let prompts wait after this many turns of the session
@@ -157,7 +157,7 @@ pub(crate) struct TakeUp {
     /// The model
     #[arg(long, short)]
     pub(crate) model: Option<String>,
-    /// The permission mode
+    /// The permission mode: how much the agent may do without asking
     #[arg(long)]
     pub(crate) mode: Option<String>,
     /// An image for the prompt

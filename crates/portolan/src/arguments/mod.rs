@@ -91,7 +91,7 @@ pub(crate) enum Verb {
         #[arg(long)]
         probe: bool,
     },
-    /// Show the account of an agent, log the agent in or out
+    /// Show the account of an agent, or log the agent in or out
     ///
     /// The account belongs to the agent. Every program that uses the agent's own settings folder uses the same
     /// account, even outside of Portolan. Without a verb, prints the account, and its limits if the agent
@@ -107,7 +107,7 @@ pub(crate) enum Verb {
     /// before it acts
     ///
     /// Needs no daemon. Starts each installed agent against a scripted model, to see the mode that the agent
-    /// begins in; --deep tests more. Both run offline, cost nothing, and use an empty home folder. Exits with 0
+    /// begins in; --deep tests more. Both tests run offline, cost nothing, and use an empty home folder. Exits with 0
     /// if every installed agent is ready; with 8 if an agent is not logged in, or fails a part of the test; with 1
     /// if an agent cannot be used, or acts without asking.
     #[cfg(feature = "conformance")]
@@ -150,13 +150,13 @@ pub(crate) enum Verb {
         #[arg(long, value_name = "SEQ", conflicts_with_all = ["env", "entries"])]
         raw: Option<u64>,
     },
-    /// Join a session: see it live, prompt, answer
+    /// Join a session: see it live, send prompts, answer requests
     ///
     /// Enter sends the line, and Alt-Enter begins a new line. Esc or Ctrl-C stops the running turn. Ctrl-D, or
     /// Ctrl-C twice, leaves the session. Ctrl-O shows the open request in full, or the last tool call if no
     /// request is open. While a request waits and the line is empty, one key answers the request: y allows, a
-    /// allows always, n denies, d denies with a reason, e edits the input in $EDITOR, and digits choose. If the
-    /// connection is lost, `attach` reconnects by itself. Without a terminal, `attach` prints plain lines; with
+    /// allows always, n denies, d denies with a reason, e edits the input in $EDITOR, and digits choose an option. If
+    /// the connection is lost, `attach` reconnects by itself. Without a terminal, `attach` prints plain lines; with
     /// --json, it prints the frames of the protocol.
     Attach(Attach),
     /// Send a prompt to the agent
@@ -175,11 +175,11 @@ pub(crate) enum Verb {
         /// Also stop the turn
         #[arg(long)]
         interrupt: bool,
-        /// One of the agent's own options, by its id
+        /// Choose one of the agent's own options, by the id of the option
         #[arg(long, value_name = "OPTION")]
         option: Option<String>,
     },
-    /// Answer a question, an elicitation or a hook
+    /// Answer a question, a form of an MCP server (an elicitation) or a hook
     Answer(Answer),
     /// Stop the running turn
     Interrupt {
@@ -273,7 +273,7 @@ pub(crate) enum Verb {
     Rewind {
         /// Which session
         id: String,
-        /// Number of the prompt's entry
+        /// Number of the prompt's entry, as `portolan show ID --entries` prints it
         #[arg(long, value_name = "SEQ")]
         to: u64,
         /// Only show what would change
@@ -292,7 +292,7 @@ pub(crate) enum Verb {
         /// Which session
         id: String,
     },
-    /// Background tasks of a session
+    /// Stop a background task of a session
     Task {
         #[command(subcommand)]
         verb: Task,
@@ -301,16 +301,16 @@ pub(crate) enum Verb {
     Withdraw {
         /// Which session
         id: String,
-        /// Number of the prompt's entry
+        /// Number of the prompt's entry, as `portolan show ID --entries` prints it
         prompt: u64,
     },
-    /// Change when requests are denied because nobody answered
+    /// Change how long requests wait for an answer before Portolan denies them
     Deadline {
         /// Which session
         id: String,
         /// How long requests wait, such as 90s or 5m; `none` waits without end
         time: String,
-        /// Only this open request, from now on; default: every later request of the session
+        /// Change only this open request, and count from now; default: change every later request of the session
         #[arg(long, value_name = "REQUEST")]
         request: Option<u64>,
     },
@@ -318,14 +318,14 @@ pub(crate) enum Verb {
     Steer {
         /// Which session
         id: String,
-        /// Number of the prompt's entry
+        /// Number of the prompt's entry, as `portolan show ID --entries` prints it
         prompt: u64,
     },
-    /// Send an uncertain command again
+    /// Send a command again when nobody knows whether the agent got it
     Resend {
         /// Which session
         id: String,
-        /// Number of the command's entry
+        /// Number of the command's entry, as `portolan show ID --entries` prints it
         command: u64,
     },
     /// Rules: what agents may do without asking, and what they may never do
@@ -370,12 +370,12 @@ pub(crate) enum Verb {
         #[command(subcommand)]
         verb: Audit,
     },
-    /// Devices that may connect to the handheld's listener
+    /// List the devices that want to use the handheld's listener, and approve or revoke them
     Devices {
         #[command(subcommand)]
         verb: Devices,
     },
-    /// The sessions in the four slots of a handheld
+    /// Show and change which sessions are in the four slots of a handheld (a Nintendo 3DS)
     Handheld {
         #[command(subcommand)]
         verb: Handheld,

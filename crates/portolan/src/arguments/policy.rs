@@ -20,7 +20,7 @@ pub(crate) enum Rules {
     /// @network, @unknown. PATTERN is a command for tools that run commands, a path for tools that read or edit, and a
     /// host for tools that use the network. docs/policy.md defines what each rule covers.
     Add(Draft),
-    /// Replace a rule; the rule keeps its id
+    /// Change a rule that holds for a project or for every session; the rule keeps its id
     Edit {
         /// Which rule, by its id
         rule: String,
@@ -60,7 +60,7 @@ pub(crate) enum Rules {
 pub(crate) struct Draft {
     /// What the rule does: allow, deny or ask
     pub(crate) effect: Effect,
-    /// TOOL or TOOL(PATTERN)
+    /// The calls that the rule covers: TOOL or TOOL(PATTERN)
     #[arg(value_name = "TOOL(PATTERN)")]
     pub(crate) covers: String,
     /// Where the rule holds: `user` (every session), `project:DIR` or `session:ID`
@@ -144,7 +144,7 @@ pub(crate) struct BudgetLimits {
 pub(crate) struct Simulate {
     /// What the rule does: allow, deny or ask
     pub(crate) effect: Effect,
-    /// TOOL or TOOL(PATTERN)
+    /// The calls that the rule covers: TOOL or TOOL(PATTERN)
     #[arg(value_name = "TOOL(PATTERN)")]
     pub(crate) covers: String,
     /// Where the rule would hold: `user`, `project:DIR` or `session:ID`

@@ -48,7 +48,7 @@ pub(crate) struct Approve {
     /// For a plan: the permission mode to continue in
     #[arg(long)]
     pub(crate) mode: Option<String>,
-    /// One of the agent's own options, by its id
+    /// Choose one of the agent's own options, by the id of the option
     #[arg(long, value_name = "OPTION")]
     pub(crate) option: Option<String>,
 }
@@ -66,7 +66,7 @@ pub(crate) struct Answer {
     /// Answer one of several questions; may be repeated
     #[arg(long = "question", value_name = "QUESTION=ANSWER")]
     pub(crate) questions: Vec<String>,
-    /// The data that an elicitation asks for: JSON or @FILE
+    /// The data for the form of an MCP server: JSON or @FILE
     #[arg(long, value_name = "JSON", conflicts_with_all = ["choices", "questions", "output"])]
     pub(crate) content: Option<String>,
     /// The output that a hook waits for: JSON or @FILE
@@ -77,22 +77,22 @@ pub(crate) struct Answer {
 /// A setting of a session.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Set {
-    /// The model
+    /// Change the model
     Model {
         /// Name of the model; default: the agent's own default
         model: Option<String>,
     },
-    /// The permission mode
+    /// Change the permission mode
     Mode {
         /// Name of the mode
         mode: String,
     },
-    /// The thinking budget
+    /// Change how many tokens the model may use to think before it answers
     Thinking {
-        /// Budget in tokens; default: the agent's own default
+        /// Number of tokens; default: the agent's own default
         tokens: Option<u32>,
     },
-    /// Environment variables for programs that the agent starts from now on; owners only
+    /// Set environment variables for the programs that the agent starts from now on; owners only
     Env {
         /// A variable; NAME alone takes the value from your environment
         #[arg(required = true, value_name = "NAME[=VALUE]")]
@@ -148,7 +148,7 @@ pub(crate) enum Task {
     Stop {
         /// In which session
         id: String,
-        /// Which task
+        /// Which task, by its id
         task: String,
     },
 }
@@ -168,7 +168,7 @@ pub(crate) enum Rule {
 /// The format of an export.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ExportFormat {
-    /// One log entry per line
+    /// One log entry per line, as JSON
     Jsonl,
     /// The conversation, for people to read
     Markdown,

@@ -346,6 +346,10 @@ fn trial_told(trial: &Trial) -> Vec<String> {
     if !lacks.is_empty() {
         lines.push(format!("  lacks    {lacks}"));
     }
+    let untested = names(|verdict| matches!(verdict, Verdict::NotTested { .. }));
+    if !untested.is_empty() {
+        lines.push(format!("  untested {untested}"));
+    }
     for tried in &trial.scenarios {
         if let Verdict::Fails { why } = &tried.verdict {
             lines.push(format!("  fails    {}: {}", tried.scenario, clean::line(why)));
@@ -369,7 +373,7 @@ mod tests {
         Verdict::Fails { why: "it \u{1b}[31mstopped".into() }
     }
 
-    fn trial(verdicts: [Verdict; 3]) -> Trial {
+    fn trial(verdicts: [Verdict; 4]) -> Trial {
         let scenarios = Scenario::core().into_iter().zip(verdicts);
         let tried = |(scenario, verdict): (&'static Scenario, Verdict)| Tried {
             scenario: scenario.name,
@@ -428,7 +432,8 @@ mod tests {
             login: Some(Login::LoggedOut { way_out: "log in".into() }),
         };
         let lacks = Verdict::NotOffered { why: "it".into() };
-        let trial = Some(trial([Verdict::Works, lacks, fails()]));
+        let untested = Verdict::NotTested { why: "it".into() };
+        let trial = Some(trial([Verdict::Works, lacks, fails(), untested]));
         let report = Report { probe, trial, ..report(Health::Degraded) };
         assert_eq!(
             told(&report),
@@ -438,6 +443,7 @@ mod tests {
              login    no: log in\n  \
              works    text (in 1.5 s)\n  \
              lacks    permission-allow\n  \
+             untested question\n  \
              fails    permission-deny: it stopped\n  \
              new      messages that Portolan does not know: brand_new\n  \
              way out  install another\n"

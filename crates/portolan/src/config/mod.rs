@@ -52,7 +52,7 @@ pub(crate) struct Listen {
     pub(crate) self_signed: bool,
     /// Host names under which browsers reach the daemon, in addition to the address itself. Compared exactly. Add
     /// `localhost` only on a machine without other users: `localhost` stands for 127.0.0.1 and ::1, and another user
-    /// could listen on the one that Portolan does not use.
+    /// could listen on the address that Portolan does not use.
     pub(crate) hosts: Vec<String>,
     /// Origins of other web pages that may use the daemon, such as `https://board.example`. Compared exactly.
     pub(crate) origins: Vec<String>,

@@ -108,7 +108,7 @@ class Link {
     try {
       if (key !== null) await logOut(location.origin, key);
     } catch {
-      this.tell("Portolan cannot be reached: this browser has deleted its login, but the login stays valid in Portolan. An owner can end it.", "bad");
+      this.tell("Portolan cannot be reached: this browser has deleted its login, but Portolan still accepts that login. An owner can end the login.", "bad");
     }
     localStorage.removeItem(KEY);
     this.connection?.close();

@@ -24,11 +24,11 @@ export type Remark = Exclude<Event, { type: Shown }>;
 function forgotten(reason: ResetReason | undefined): string {
   switch (reason) {
     case "cannot_resume":
-      return "The agent was started again and cannot resume a conversation: it knows nothing of what was said before this.";
+      return "The agent was started again and cannot resume a conversation: the agent knows nothing of what was said before.";
     case "lost":
-      return "The agent has lost this conversation and begins a new one: it knows nothing of what was said before this.";
+      return "The agent has lost this conversation and begins a new one: the agent knows nothing of what was said before.";
     default:
-      return "The agent has forgotten what was said before this.";
+      return "The agent has forgotten what was said before.";
   }
 }
 

@@ -28,6 +28,7 @@ pub const GOOSE: Profile = Profile {
     mcp_asks: false,
     modes: Some(("approve", "auto")),
     other_model: "gpt-4o-mini",
+    untested: &["permission-two", "slash-command", "compaction", "clear"],
     ..ACP
 };
 

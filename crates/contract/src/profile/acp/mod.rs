@@ -55,6 +55,8 @@ const ACP: Profile = Profile {
     clear: None,
     hook: None,
     thinking_budget: None,
+    // The protocol allows them; the suite has no prompt that makes an agent do them.
+    untested: &["permission-two", "compaction", "clear"],
 };
 
 fn mcp_server(command: &[String]) -> Value {

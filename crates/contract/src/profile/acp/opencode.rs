@@ -26,6 +26,7 @@ pub const OPENCODE: Profile = Profile {
     modes: None,
     other_model: "scripted/m2",
     other_model_asked: Some("m2"),
+    untested: &["permission-two", "slash-command", "compaction", "clear"],
     ..ACP
 };
 

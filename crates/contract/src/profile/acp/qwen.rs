@@ -32,6 +32,7 @@ pub const QWEN: Profile = Profile {
     other_model: "m2(openai)",
     other_model_asked: Some("m2"),
     slash: Some("/status"),
+    untested: &["permission-two", "compaction", "error-network", "clear"],
     ..ACP
 };
 

@@ -100,7 +100,8 @@ impl Machine {
         }
         let asking = capabilities.asking_mode().map(str::to_owned);
         let text = format!(
-            "the agent does not start in the mode `{mode}`, in which it asks nobody: such modes are switched off here"
+            "the agent does not start in the mode `{mode}`, because the agent asks nobody in that mode, and such modes \
+             are switched off here"
         );
         book.append(now, Some(Actor::Daemon), Event::Notice { level: Level::Warning, text });
         if let Some(mode) = asking.clone() {

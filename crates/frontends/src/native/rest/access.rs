@@ -19,7 +19,7 @@ pub(super) const ROUTES: &[Route] = &[
     Route {
         method: Method::Post,
         path: LOGIN_PATH,
-        summary: "A browser's login: a ticket becomes a cookie and a key.",
+        summary: "Log a browser in: exchange a ticket for a cookie and a key.",
         needs: Needs::Nobody,
         parameters: &[],
         takes: Some("BrowserLogin"),

@@ -36,7 +36,7 @@ pub(super) const ROUTES: &[Route] = &[
                 "Which record comes first; default: the newest.",
             ),
             query("from", Shape::Entry, "The `next` of the page before."),
-            query("limit", Shape::Count(1), "The most records; default: 100, at most 500."),
+            query("limit", Shape::Count(1), "The largest number of records; default: 100, at most 500."),
         ],
         takes: None,
         status: 200,

@@ -66,7 +66,7 @@ pub(super) const ROUTES: &[Route] = &[
     Route {
         method: Method::Delete,
         path: "/api/v1/sessions/{id}",
-        summary: "Delete a session for good; takes its full id.",
+        summary: "Delete a session for good; needs the full id of the session.",
         needs: Needs::Owner,
         parameters: &[WHOLE_SESSION],
         takes: None,
@@ -211,7 +211,10 @@ async fn show(State(native): State<Native>, Guest(who): Guest, Path(session): Pa
 async fn remove(State(native): State<Native>, Guest(who): Guest, Path(session): Path<String>) -> Answered {
     // Never by a part of the id: a deleted session is gone for good.
     let session = session.parse().map_err(|_| {
-        Refusal::new(RefusalCode::Invalid, "deleting a session takes its full id, not a part of it")
+        Refusal::new(
+            RefusalCode::Invalid,
+            "to delete a session, give the full id of the session, not a part of the id",
+        )
     })?;
     ask(&native, &who, Call::Delete { session }).await
 }
