@@ -258,6 +258,11 @@ model?: string,
  */
 mode?: string,
 /**
+ * The mode that the agent reports about itself, if nobody has set it: the session stays in its own mode, and policy
+ * goes by that one.
+ */
+own_mode?: string,
+/**
  * The agent's tools.
  */
 tools?: Array<string>,

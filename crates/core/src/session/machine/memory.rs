@@ -11,7 +11,7 @@ use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::rest::Rest;
+use super::{modes::Led, rest::Rest};
 use crate::{RequestId, SessionId, ports::Op, session::parts::Parts};
 
 /// The collection of [`Memory`] in the store, by session.
@@ -50,6 +50,9 @@ pub struct Memory {
     pub(super) stopped_turn: Option<u32>,
     /// Something was set in the running agent that no later start sets.
     pub(super) unkept: bool,
+    /// In this turn a person gave an answer that leads to a mode.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) led: Option<Led>,
 }
 
 impl Memory {

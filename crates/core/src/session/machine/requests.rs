@@ -4,7 +4,7 @@ use std::{path::PathBuf, time::Duration};
 
 use sha2::{Digest as _, Sha256};
 
-use super::{Machine, OPEN_REQUESTS};
+use super::{Machine, OPEN_REQUESTS, modes::Led};
 use crate::{
     Actor, Event, Millis, RequestId, Seq,
     command::Stage,
@@ -54,6 +54,9 @@ impl Machine {
         {
             let rule = None;
             book.append(now, Some(by.clone()), Event::RuleAdded { tool_name: tool_name.clone(), rule });
+        }
+        if let Some(led) = Led::by(&ask, &answer) {
+            self.memory.led = Some(led);
         }
         let answer = worded(book, now, by, &ask, answer);
         self.settle_request(book, now, InstructionId(seq.0), request, ask, answer, by.clone());
