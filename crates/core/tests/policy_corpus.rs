@@ -79,6 +79,7 @@ fn facts(reading: &Reading<'_>) -> Facts {
         own: vec!["/home/ada/.local/share/portolan".into()],
         folder,
         above,
+        ..Facts::default()
     }
 }
 

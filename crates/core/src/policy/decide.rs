@@ -279,7 +279,11 @@ pub fn decide(reading: &Reading<'_>, situation: Situation<'_>) -> Judgement {
         let rule = &ready.rule;
         let here = match &rule.scope {
             RuleScope::Session { session: only } => Some(*only) == session,
-            scope => facts.standing(scope) == Standing::Holds,
+            scope => match facts.standing(scope) {
+                Standing::Holds => true,
+                Standing::Unsure => rule.effect != Effect::Allow,
+                Standing::Elsewhere | Standing::Suspended => false,
+            },
         };
         here && !rule.is_expired(now)
     };
