@@ -184,14 +184,19 @@ impl<'a> Call<'a> {
         (!unclear).then(|| files.into_iter().map(str::to_owned).collect())
     }
 
-    /// The addresses that it names.
+    /// The addresses that it names: under a usual key, and wherever else something looks like an address.
     pub fn addresses(&self) -> Vec<&'a str> {
-        ["url", "urls", "uri"]
-            .iter()
-            .filter_map(|key| self.input.get(key))
-            .flat_map(|value| match value {
-                Value::Array(all) => all.iter().filter_map(Value::as_str).collect::<Vec<_>>(),
-                value => value.as_str().into_iter().collect(),
+        let fields = self.input.as_object().into_iter().flatten();
+        fields
+            .flat_map(|(key, value)| {
+                let texts = match value {
+                    Value::Array(all) => all.iter().filter_map(Value::as_str).collect::<Vec<_>>(),
+                    value => value.as_str().into_iter().collect(),
+                };
+                let is_usual = ["url", "urls", "uri"].contains(&key.as_str());
+                texts
+                    .into_iter()
+                    .filter(move |text| is_usual || text.starts_with("http:") || text.starts_with("https:"))
             })
             .collect()
     }

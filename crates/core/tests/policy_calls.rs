@@ -1,0 +1,108 @@
+//! Single calls, and what rules and modes decide about them.
+
+#![expect(clippy::expect_used, reason = "a test says what it expects by failing")]
+
+use std::path::PathBuf;
+
+use portolan_core::{
+    Actor, Millis,
+    policy::{
+        Call, Decision, Facts, Mode, Reading, Rule, RuleId, RuleScope, RuleSet, Situation, decide,
+        facts::Place,
+    },
+};
+use serde_json::{Value, json};
+
+/// The facts about `/work`, which has no links and is in no other project.
+fn facts(reading: &Reading<'_>) -> Facts {
+    let folder = PathBuf::from("/work");
+    let place = |path: String| {
+        let mut lies = PathBuf::new();
+        for part in folder.join(&path).components() {
+            match part {
+                std::path::Component::ParentDir => drop(lies.pop()),
+                std::path::Component::CurDir => {}
+                part => lies.push(part),
+            }
+        }
+        (path, Place { lies: vec![lies], is_ordinary: true })
+    };
+    Facts {
+        places: reading.paths().into_iter().map(place).collect(),
+        folder: folder.clone(),
+        ..Facts::default()
+    }
+}
+
+/// What is decided about a call, under rules such as `deny Bash(rm *)`.
+fn decided_in(mode: Mode, rules: &[&str], call: Call<'_>) -> Decision {
+    let rule = |(number, line): (usize, &&str)| {
+        let (effect, text) = line.split_once(' ').expect("an effect, then a tool");
+        Rule {
+            rule: RuleId(format!("rule{number}")),
+            effect: effect.parse().expect("an effect"),
+            text: text.to_owned(),
+            scope: RuleScope::User,
+            overridable: false,
+            expires_at: None,
+            comment: None,
+            made_at: Millis(0),
+            made_by: Actor::Daemon,
+            matches: vec![],
+            does_not_match: vec![],
+        }
+    };
+    let (rules, unreadable) = RuleSet::new(rules.iter().enumerate().map(rule));
+    assert!(unreadable.is_empty(), "{unreadable:?}");
+    let reading = Reading::of(call);
+    let facts = facts(&reading);
+    decide(&reading, Situation { session: None, mode, rules: &[&rules], facts: &facts, now: Millis(0) })
+        .decision
+}
+
+fn decided(rules: &[&str], tool: &str, input: &Value) -> Decision {
+    decided_in(Mode::Default, rules, Call::new(tool, input))
+}
+
+// covers: 004-042
+#[test]
+fn a_rule_for_a_host_covers_every_spelling_of_the_host() {
+    let fetch = |rules: &[&str], url: &str| decided(rules, "WebFetch", &json!({ "url": url }));
+    for url in [
+        "https://evil.org/x",
+        "https://u@evil.org/",
+        "https://u:p@EVIL.org:8443/x",
+        "https://evil.org./",
+        "https://ev%69l.org",
+    ] {
+        for rule in ["deny WebFetch(evil.org)", "deny WebFetch(https://evil.org*)"] {
+            assert_eq!(fetch(&[rule], url), Decision::Deny, "{rule} {url}");
+        }
+        assert_eq!(fetch(&["allow WebFetch(good.org)"], url), Decision::Ask, "{url}");
+    }
+    assert_eq!(fetch(&["deny WebFetch(127.0.0.1)"], "http://0x7f.1:8080/"), Decision::Deny);
+    assert_eq!(fetch(&["deny WebFetch(::1)"], "http://[0::1]/"), Decision::Deny);
+    // What cannot be read is asked about, also where the mode allows everything else.
+    let unclear = json!({ "url": "https://good.org\\@evil.org/" });
+    let bypass = |rules: &[&str]| decided_in(Mode::BypassPermissions, rules, Call::new("WebFetch", &unclear));
+    assert_eq!(bypass(&[]), Decision::Allow);
+    assert_eq!(bypass(&["deny WebFetch(evil.org)"]), Decision::Ask);
+    // Under a key that is not usual, it is an address as well.
+    let href = json!({ "href": "https://evil.org/" });
+    assert_eq!(decided(&["deny WebFetch(evil.org)"], "WebFetch", &href), Decision::Deny);
+}
+
+#[test]
+fn an_allow_rule_for_a_host_covers_no_address_that_hides_its_host() {
+    let allow = |rule: &str, url: &str| decided(&[rule], "WebFetch", &json!({ "url": url }));
+    assert_eq!(allow("allow WebFetch(good.org)", "https://GOOD.org:443/x"), Decision::Allow);
+    assert_eq!(allow("allow WebFetch(https://good.org/*)", "https://good.org/x"), Decision::Allow);
+    for (rule, url) in [
+        ("allow WebFetch(good.org)", "https://u@good.org/"),
+        ("allow WebFetch(good.org)", "https://good.org@evil.org/"),
+        ("allow WebFetch(https://good.org*)", "https://good.org@evil.org/"),
+        ("allow WebFetch(https://good.org*)", "https://good.org\\@evil.org/"),
+    ] {
+        assert_eq!(allow(rule, url), Decision::Ask, "{rule} {url}");
+    }
+}
