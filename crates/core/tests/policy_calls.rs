@@ -106,3 +106,36 @@ fn an_allow_rule_for_a_host_covers_no_address_that_hides_its_host() {
         assert_eq!(allow(rule, url), Decision::Ask, "{rule} {url}");
     }
 }
+
+// covers: 004-042
+#[test]
+fn an_allow_rule_does_not_look_through_a_program_outside_the_folders_of_the_system() {
+    let run = |rules: &[&str], command: &str| decided(rules, "Bash", &json!({ "command": command }));
+    let allows = ["allow Bash(git status)", "allow Bash(ls *)"];
+    for command in
+        ["env git status", "/usr/bin/env git status", "/bin/sh -c 'ls src'", "timeout 5 git status"]
+    {
+        assert_eq!(run(&allows, command), Decision::Allow, "{command}");
+    }
+    for command in [
+        "./env git status",
+        "/tmp/timeout 5 git status",
+        "/tmp/sh -c 'git status'",
+        "./sh -c 'ls src'",
+        "/tmp/env sh -c 'git status'",
+        "env /tmp/nice git status",
+        "/usr/bin/../../tmp/env git status",
+    ] {
+        assert_eq!(run(&allows, command), Decision::Ask, "{command}");
+        assert_eq!(
+            run(&["deny Bash(git status)"], "./env git status"),
+            Decision::Deny,
+            "a deny rule looks through it"
+        );
+    }
+    assert_eq!(
+        run(&["allow Bash(/tmp/env git status)"], "/tmp/env git status"),
+        Decision::Allow,
+        "it is spelt"
+    );
+}

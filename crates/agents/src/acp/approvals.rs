@@ -14,7 +14,7 @@ use std::{
 };
 
 use portolan_core::{
-    policy::{Call, Kind},
+    policy::{Call, Kind, commands::is_shell},
     request::Ask,
 };
 use serde_json::Value;
@@ -142,10 +142,6 @@ fn is_same(allowed: &str, words: &[String]) -> bool {
     }
 }
 
-fn is_shell(program: &str) -> bool {
-    matches!(program.rsplit('/').next(), Some("sh" | "bash" | "zsh" | "dash"))
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -220,7 +216,9 @@ mod tests {
         assert!(may(&["/bin/bash", "-lc", "cargo test --all"], Some("/repo/sub")));
         assert!(!may(&["cargo", "test --all"], None));
         assert!(!may(&["cargo", "test"], None));
-        assert!(!may(&["python", "-c", "cargo test --all"], None));
+        for shell in ["python", "./sh", "/tmp/bash", "/repo/bin/sh"] {
+            assert!(!may(&[shell, "-c", "cargo test --all"], None), "{shell}");
+        }
         assert!(!may(&["cargo", "test", "--all"], Some("/tmp")));
     }
 
