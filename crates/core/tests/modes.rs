@@ -77,6 +77,7 @@ async fn no_command_and_no_answer_leads_to_a_mode_that_asks_nobody_past_the_guar
         changes: vec![],
         reason: None,
         blocked_path: None,
+        folder: None,
         suggestions: vec![],
         options: vec![option("off"), option("ask-no-more"), option("go on")],
     };

@@ -139,3 +139,53 @@ fn an_allow_rule_does_not_look_through_a_program_outside_the_folders_of_the_syst
         "it is spelt"
     );
 }
+
+// covers: 004-042
+#[test]
+fn the_folder_in_which_a_command_runs_decides_where_its_files_lie() {
+    let run = |rules: &[&str], mode: Mode, command: &str, folder: &str| {
+        let input = json!({ "command": command, "cwd": folder });
+        decided_in(mode, rules, Call::new("exec_command", &input))
+    };
+    let writes = ["allow exec_command(echo *)", "allow Edit(/work/**)", "allow Read(/tmp)"];
+    for (folder, decision) in [
+        ("/work", Decision::Allow),
+        ("/work/sub", Decision::Allow),
+        ("sub", Decision::Allow),
+        ("/tmp", Decision::Ask),
+        ("..", Decision::Ask),
+        ("~/x", Decision::Ask),
+        (" /work", Decision::Ask),
+    ] {
+        assert_eq!(run(&writes, Mode::Default, "echo x > a.txt", folder), decision, "{folder}");
+    }
+    assert_eq!(
+        run(&["deny Edit(/etc/**)"], Mode::BypassPermissions, "echo x > passwd", "/etc"),
+        Decision::Deny
+    );
+    assert_eq!(run(&["deny Edit(/etc/**)"], Mode::BypassPermissions, "echo x > passwd", "~"), Decision::Ask);
+    // Outside of the session's folder, the folder is a part as after `cd`.
+    let make = ["allow exec_command(make)"];
+    for (folder, decision) in [("/work/sub", Decision::Allow), ("/tmp", Decision::Ask)] {
+        assert_eq!(run(&make, Mode::Default, "make", folder), decision, "{folder}");
+    }
+    assert_eq!(run(&["allow exec_command"], Mode::Default, "make", "/tmp"), Decision::Allow);
+    assert_eq!(run(&[], Mode::Plan, "ls", "/work/sub"), Decision::Allow);
+    assert_eq!(run(&[], Mode::Plan, "ls", "/tmp"), Decision::Deny);
+    let two = json!({ "command": "make", "cwd": "/work", "workdir": "/tmp" });
+    assert_eq!(decided(&make, "exec_command", &two), Decision::Ask, "two folders");
+}
+
+#[test]
+fn a_folder_that_the_agent_names_beside_the_input_counts_for_every_path() {
+    let call = |tool: &'static str, input: &Value| {
+        let call = Call { folder: Some("/tmp"), ..Call::new(tool, input) };
+        decided_in(Mode::AcceptEdits, &["allow Bash(make)", "deny Read(/tmp/secret)"], call)
+    };
+    assert_eq!(call("Bash", &json!({ "command": "make" })), Decision::Ask);
+    assert_eq!(call("Bash", &json!({ "command": "make", "cwd": "/work" })), Decision::Allow);
+    assert_eq!(call("Edit", &json!({ "file_path": "a" })), Decision::Ask);
+    assert_eq!(call("Edit", &json!({ "file_path": "/work/a" })), Decision::Allow);
+    assert_eq!(call("Read", &json!({ "file_path": "secret" })), Decision::Deny);
+    assert_eq!(call("Grep", &json!({ "pattern": "x" })), Decision::Ask, "it searches /tmp");
+}

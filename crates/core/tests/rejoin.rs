@@ -113,6 +113,7 @@ fn ask(key: &str) -> Report {
         changes: vec![],
         reason: None,
         blocked_path: None,
+        folder: None,
         suggestions: vec![],
         options: vec![],
     };

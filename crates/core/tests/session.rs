@@ -1003,6 +1003,7 @@ async fn a_large_request_is_stored_once_and_the_inbox_points_to_it() {
         changes: vec![],
         reason: None,
         blocked_path: None,
+        folder: None,
         suggestions: vec![],
         options: vec![],
     };

@@ -427,6 +427,11 @@ reason?: string,
  */
 blocked_path?: string,
 /**
+ * The folder in which the agent makes the call, if the agent says that it is another one than the session's. The
+ * input may name one too.
+ */
+folder?: string,
+/**
  * Permission updates that the agent proposes, in its own form. Some allow more than this one tool.
  */
 suggestions?: Array<JsonValue>,

@@ -165,6 +165,7 @@ impl Translate {
             // A reason would be the agent's own, and the agent gives none.
             reason: None,
             blocked_path: None,
+            folder: None,
             suggestions: vec![],
             options: vec![],
         });

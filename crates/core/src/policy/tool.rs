@@ -106,6 +106,41 @@ const FILE_KEYS: [&str; 16] = [
     "uri",
 ];
 
+/// Where a call names the folder in which its command runs.
+const FOLDER_KEYS: [&str; 8] = [
+    "cwd",
+    "workdir",
+    "working_dir",
+    "working_directory",
+    "workingDirectory",
+    "directory",
+    "dir_path",
+    "dir",
+];
+
+/// Where relative paths of a call begin.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum WorksIn {
+    /// In the session's folder.
+    SessionFolder,
+    /// In this folder, which itself may begin in the session's folder.
+    Folder(String),
+    /// Not clear.
+    Unclear,
+}
+
+impl WorksIn {
+    /// This path of a call, as a path from the session's folder; `None` if it is not clear where it begins.
+    pub(super) fn path(&self, path: String) -> Option<String> {
+        match self {
+            _ if path.starts_with('/') || path.starts_with("~/") => Some(path),
+            Self::SessionFolder => Some(path),
+            Self::Folder(folder) => Some(format!("{folder}/{path}")),
+            Self::Unclear => None,
+        }
+    }
+}
+
 /// How many files one call may name. An edit names one; a person looks at more than this.
 const FILES: usize = 64;
 
@@ -121,6 +156,8 @@ pub struct Call<'a> {
     pub input: &'a Value,
     /// Further files that the agent says it changes, or that made it ask.
     pub files: Vec<&'a str>,
+    /// The folder in which the agent makes the call, if the agent says so outside of the input.
+    pub folder: Option<&'a str>,
     /// The agent has a reason of its own to ask about this call.
     pub has_reason: bool,
 }
@@ -128,12 +165,12 @@ pub struct Call<'a> {
 impl<'a> Call<'a> {
     /// A call that only a name and an input are known of.
     pub fn new(tool: &'a str, input: &'a Value) -> Self {
-        Self { tool, input, files: vec![], has_reason: false }
+        Self { tool, input, files: vec![], folder: None, has_reason: false }
     }
 
     /// The call that a request asks about; `None` if it asks something else.
     pub fn of(ask: &'a Ask) -> Option<Self> {
-        let Ask::Permission { tool_name, input, changes, reason, blocked_path, .. } = ask else {
+        let Ask::Permission { tool_name, input, changes, reason, blocked_path, folder, .. } = ask else {
             return None;
         };
         let mut files: Vec<&str> = Vec::new();
@@ -142,7 +179,8 @@ impl<'a> Call<'a> {
             files.extend(change.from.as_deref());
         }
         files.extend(blocked_path.as_deref());
-        Some(Self { tool: tool_name, input, files, has_reason: reason.is_some() || blocked_path.is_some() })
+        let has_reason = reason.is_some() || blocked_path.is_some();
+        Some(Self { tool: tool_name, input, files, folder: folder.as_deref(), has_reason })
     }
 
     /// What kind of thing it does.
@@ -163,6 +201,33 @@ impl<'a> Call<'a> {
                 words.map(|words| words.join(" "))
             }
             _ => None,
+        }
+    }
+
+    /// Where its relative paths begin.
+    pub fn works_in(&self) -> WorksIn {
+        let mut folder: Option<String> = self.folder.map(str::to_owned);
+        if self.kind() == Kind::Run {
+            let mut named = None;
+            for value in
+                FOLDER_KEYS.iter().filter_map(|key| self.input.get(key)).filter(|value| !value.is_null())
+            {
+                match (value.as_str(), named) {
+                    (Some(text), None) => named = Some(text),
+                    (Some(text), Some(before)) if text == before => {}
+                    _ => return WorksIn::Unclear,
+                }
+            }
+            folder = match (folder, named) {
+                (Some(folder), Some(named)) if !named.starts_with('/') => Some(format!("{folder}/{named}")),
+                (_, Some(named)) => Some(named.to_owned()),
+                (folder, None) => folder,
+            };
+        }
+        match folder {
+            None => WorksIn::SessionFolder,
+            Some(folder) if is_unclear(&folder) => WorksIn::Unclear,
+            Some(folder) => WorksIn::Folder(folder),
         }
     }
 
@@ -300,6 +365,7 @@ mod tests {
             changes: vec![change],
             reason: None,
             blocked_path: Some("/blocked".into()),
+            folder: None,
             suggestions: vec![],
             options: vec![],
         };

@@ -53,6 +53,7 @@ pub fn permission(tool_name: &str, input: Value) -> Ask {
         changes: vec![],
         reason: None,
         blocked_path: None,
+        folder: None,
         suggestions: vec![],
         options: vec![],
     }

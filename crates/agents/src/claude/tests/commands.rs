@@ -178,6 +178,26 @@ fn before_a_call_that_is_not_asked_about_policy_is_asked_and_only_a_rule_has_an_
     }
 }
 
+#[test]
+fn the_folder_that_the_hook_names_is_the_folder_of_the_call() {
+    let folder_of = |cwd: &str| {
+        let mut translate = ready();
+        let mut hook = before_call("Bash", &json!({ "command": "ls" }));
+        hook["request"]["input"]["cwd"] = json!(cwd);
+        said(&mut translate, &hook);
+        let mut request = tool_request();
+        request["request_id"] = json!("k2");
+        request["request"]["tool_use_id"] = json!("toolu_1");
+        let out = said(&mut translate, &request);
+        let [Report::RequestOpened { ask, .. }] = &out.reports[..] else { panic!("{out:?}") };
+        let Ask::Permission { folder, input, .. } = &**ask else { panic!("{ask:?}") };
+        assert_eq!(input["command"], "ls");
+        folder.clone()
+    };
+    assert_eq!(folder_of("/workspace/demo"), None, "the session's");
+    assert_eq!(folder_of("/workspace/demo/sub").as_deref(), Some("/workspace/demo/sub"));
+}
+
 // covers: 002-071
 #[test]
 fn a_call_that_a_rule_denies_is_stopped_with_the_words_of_the_rule() {

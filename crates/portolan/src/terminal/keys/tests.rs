@@ -33,6 +33,7 @@ fn permission() -> Request {
         changes: vec![],
         reason: None,
         blocked_path: None,
+        folder: None,
         suggestions: vec![],
         options: vec![],
     })
