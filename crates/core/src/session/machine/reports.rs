@@ -166,8 +166,9 @@ impl Machine {
         settle::close_work(book, now, Reach::Foreground);
         self.memory.parts().forget_closed(book.state());
         let turn = book.state().summary.turns;
-        if self.memory.led.is_some() {
+        if self.memory.led.is_some() || !self.memory.allowed.is_empty() {
             self.memory.led = None;
+            self.memory.allowed.clear();
         }
         if result.outcome == TurnOutcome::Completed && self.memory.restarts > 0 {
             self.memory.restarts = 0;
@@ -198,6 +199,7 @@ impl Machine {
         self.memory.running = Running::No;
         self.memory.keys.clear();
         self.memory.led = None;
+        self.memory.allowed.clear();
         self.forget_told(book);
         let failed = exit.reason.is_error();
         let rest = self.memory.rest.take().filter(|_| asked_to && !failed);
