@@ -189,3 +189,22 @@ fn a_folder_that_the_agent_names_beside_the_input_counts_for_every_path() {
     assert_eq!(call("Read", &json!({ "file_path": "secret" })), Decision::Deny);
     assert_eq!(call("Grep", &json!({ "pattern": "x" })), Decision::Ask, "it searches /tmp");
 }
+
+#[test]
+fn a_tool_that_reads_something_that_is_not_understood_is_asked_about() {
+    for (tool, input, decision) in [
+        ("Grep", json!({ "pattern": "x", "-n": true, "output_mode": "content" }), Decision::Allow),
+        ("Grep", json!({ "pattern": "x", "path": "src" }), Decision::Allow),
+        ("ls", json!({}), Decision::Allow),
+        ("think", json!({ "thought": "hm" }), Decision::Allow),
+        ("Grep", json!({ "pattern": "x", "root": "/etc" }), Decision::Ask),
+        ("search", json!({}), Decision::Ask),
+        ("read", json!({}), Decision::Ask),
+        ("read", json!({ "target": "/etc/shadow" }), Decision::Ask),
+        ("list_dir", json!({ "where": ["/etc"] }), Decision::Ask),
+        ("find_files", json!({ "pattern": "/etc/*" }), Decision::Ask),
+        ("Read", json!("/etc/shadow"), Decision::Ask),
+    ] {
+        assert_eq!(decided(&[], tool, &input), decision, "{tool} {input}");
+    }
+}

@@ -227,13 +227,19 @@ impl<'a> Reading<'a> {
             kind @ (Kind::Read | Kind::Edit) => match &self.files {
                 None => vec![Part::File { kind, lies: None, redirected: false }],
                 // Whoever searches without naming a folder searches the session's.
-                Some(files) if files.is_empty() && kind == Kind::Read => match &self.works_in {
-                    WorksIn::SessionFolder => {
-                        vec![Part::File { kind, lies: Some(vec![facts.folder.clone()]), redirected: false }]
+                Some(files) if files.is_empty() && kind == Kind::Read && self.call.reads_here() => {
+                    match &self.works_in {
+                        WorksIn::SessionFolder => {
+                            vec![Part::File {
+                                kind,
+                                lies: Some(vec![facts.folder.clone()]),
+                                redirected: false,
+                            }]
+                        }
+                        WorksIn::Folder(folder) => vec![file(kind, folder, false)],
+                        WorksIn::Unclear => vec![Part::File { kind, lies: None, redirected: false }],
                     }
-                    WorksIn::Folder(folder) => vec![file(kind, folder, false)],
-                    WorksIn::Unclear => vec![Part::File { kind, lies: None, redirected: false }],
-                },
+                }
                 Some(files) if files.is_empty() => vec![Part::File { kind, lies: None, redirected: false }],
                 Some(files) => files.iter().map(|path| file(kind, path, false)).collect(),
             },

@@ -56,9 +56,46 @@ impl fmt::Display for Kind {
 }
 
 /// Tools that read, by the names of Claude Code, Codex, the ACP's kinds, Gemini, Qwen, OpenCode, Goose and others.
-const READS: &str = "read read_file readfile read_many_files notebookread view view_image glob grep grep_search \
-    search_file_content ls list list_dir list_directory list_files search find find_files file_search codebase_search \
-    think todowrite todoread todo_write update_plan save_memory";
+const READS: &str = "read read_file readfile read_many_files notebookread view view_image";
+
+/// Tools that search in files, or for files. Without a folder they search the folder in which the agent works.
+const SEARCHES: &str =
+    "glob grep grep_search search_file_content search find find_files file_search codebase_search";
+
+/// Tools that list a folder; without a name they list the folder in which the agent works.
+const LISTS: &str = "ls list list_dir list_directory list_files";
+
+/// Tools with which the agent takes notes for itself.
+const NOTES: &str = "think todowrite todoread todo_write update_plan save_memory";
+
+/// Tools that look for files by a pattern, which may begin in another folder.
+const BY_PATTERN: [&str; 4] = ["glob", "find", "find_files", "file_search"];
+
+/// What a search names besides folders: what it looks for, and what it shows.
+const SEARCH_KEYS: [&str; 22] = [
+    "pattern",
+    "patterns",
+    "query",
+    "queries",
+    "regex",
+    "regexp",
+    "text",
+    "keyword",
+    "keywords",
+    "search_term",
+    "glob",
+    "include",
+    "exclude",
+    "include_pattern",
+    "exclude_pattern",
+    "file_pattern",
+    "ignore",
+    "type",
+    "file_type",
+    "output_mode",
+    "description",
+    "explanation",
+];
 
 /// Tools that change files and do nothing else.
 const EDITS: &str = "edit multiedit multi_edit write notebookedit apply_patch patch write_file edit_file create_file \
@@ -74,7 +111,15 @@ const NETWORK: &str = "webfetch websearch web_fetch web_search google_web_search
 /// The kind of every known name, in lower case.
 static BY_NAME: LazyLock<HashMap<&str, Kind>> = LazyLock::new(|| {
     let mut all = HashMap::new();
-    let lists = [(READS, Kind::Read), (EDITS, Kind::Edit), (RUNS, Kind::Run), (NETWORK, Kind::Network)];
+    let lists = [
+        (READS, Kind::Read),
+        (SEARCHES, Kind::Read),
+        (LISTS, Kind::Read),
+        (NOTES, Kind::Read),
+        (EDITS, Kind::Edit),
+        (RUNS, Kind::Run),
+        (NETWORK, Kind::Network),
+    ];
     for (names, kind) in lists {
         for name in names.split_ascii_whitespace() {
             all.entry(name).or_insert(kind);
@@ -204,6 +249,21 @@ impl<'a> Call<'a> {
         }
     }
 
+    /// Does a call that reads and names no file read only in the folder in which the agent works? Not if the input says
+    /// something that is not understood, which may be a file.
+    pub(super) fn reads_here(&self) -> bool {
+        let is_one_of =
+            |names: &str| names.split_ascii_whitespace().any(|name| self.tool.eq_ignore_ascii_case(name));
+        if is_one_of(NOTES) {
+            return true;
+        }
+        let Some(fields) = self.input.as_object() else { return false };
+        let mut said =
+            fields.iter().filter(|(_, value)| value.is_string() || value.is_array() || value.is_object());
+        let is_known = said.clone().all(|(key, _)| SEARCH_KEYS.contains(&key.as_str()));
+        is_known && (is_one_of(LISTS) || is_one_of(SEARCHES) && said.next().is_some())
+    }
+
     /// Where its relative paths begin.
     pub fn works_in(&self) -> WorksIn {
         let mut folder: Option<String> = self.folder.map(str::to_owned);
@@ -237,7 +297,7 @@ impl<'a> Call<'a> {
         named(self.input, DEPTH, &mut files)?;
         if self.kind() == Kind::Read
             && let Some(pattern) = self.input.get("pattern").and_then(Value::as_str)
-            && self.tool.eq_ignore_ascii_case("glob")
+            && BY_PATTERN.iter().any(|tool| self.tool.eq_ignore_ascii_case(tool))
         {
             // The folder that the pattern begins in.
             files.push(pattern.split(['*', '?', '[', '{']).next().unwrap_or_default());

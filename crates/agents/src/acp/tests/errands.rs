@@ -171,3 +171,28 @@ fn the_command_line_shows_the_folder_and_the_variables() {
     let program = json!({ "command": "FOO=1", "args": [] });
     assert_eq!(asked(&said(&mut acp, &request(3, "terminal/create", &program)))[0].1, "'FOO=1'");
 }
+
+/// The title is for people, and an agent may write anything there.
+#[test]
+fn a_tool_of_another_kind_is_not_known_by_its_title() {
+    let mut acp = at_work();
+    let mut named = |title: &str, kind: &str| {
+        let mut asks = permission(1, "t", kind, &json!({ "thought": "hm" }));
+        asks["params"]["toolCall"]["title"] = json!(title);
+        let out = said(&mut acp, &asks);
+        answer(&mut acp, 1, Answer::deny(None));
+        let done = json!({ "sessionUpdate": "tool_call_update", "toolCallId": "t", "status": "completed" });
+        said(&mut acp, &update(&done));
+        let ask = out.reports.iter().find_map(|report| match report {
+            Report::RequestOpened { ask, .. } => Some((**ask).clone()),
+            _ => None,
+        });
+        let Some(Ask::Permission { tool_name, .. }) = ask else { panic!("{out:?}") };
+        (Kind::of(&tool_name), tool_name)
+    };
+    for title in ["think", "Read", "bash"] {
+        assert_eq!(named(title, "other"), (Kind::Unknown, "other".into()), "{title}");
+    }
+    assert_eq!(named("Sail home", "other"), (Kind::Unknown, "Sail home".into()));
+    assert_eq!(named("anything", "think").0, Kind::Read);
+}
