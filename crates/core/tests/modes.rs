@@ -13,7 +13,7 @@ use portolan_core::{
     capabilities::Asks,
     event::{AgentInfo, Level, Setting},
     log::delivery::Start,
-    policy::{Effect, Mode, RuleDraft, rule::ScopeDraft},
+    policy::{Effect, Mode, rule::ScopeDraft},
     ports::{Order, Report},
     request::{Answer, Ask, AskOption, Scope, Verdict},
     session::machine::Policy,
@@ -243,17 +243,7 @@ async fn a_mode_that_the_agent_reports_never_widens_what_policy_allows() {
 #[tokio::test]
 async fn a_deny_rule_that_cannot_stop_the_agent_in_its_own_mode_is_named() {
     let world = World::new().await;
-    let draft = RuleDraft {
-        effect: Effect::Deny,
-        text: "Bash(git push --force)".into(),
-        scope: ScopeDraft::User,
-        overridable: false,
-        expires_in_seconds: None,
-        comment: None,
-        matches: vec![],
-        does_not_match: vec![],
-    };
-    world.registry.add_rule(&owner(), CommandId::random(), draft).await.expect("a rule");
+    world.rule(Effect::Deny, "Bash(git push --force)", ScopeDraft::User).await;
     let (session, puppet) = world.session().await;
     let mut reader = world.attach(session, Start::After(Seq::ZERO)).await;
     puppet.event(in_mode("ask")).await;
