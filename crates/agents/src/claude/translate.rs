@@ -232,6 +232,8 @@ impl Translator for Translate {
         if self.turn.is_some() {
             self.send_interrupt(out);
         }
+        // It may still read why a call does not run.
+        self.release_all(out);
         out.close_input();
     }
 }
