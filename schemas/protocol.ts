@@ -258,6 +258,11 @@ model?: string,
  */
 mode?: string,
 /**
+ * The mode that the agent reports about itself, if nobody has set it: the session stays in its own mode, and policy
+ * goes by that one.
+ */
+own_mode?: string,
+/**
  * The agent's tools.
  */
 tools?: Array<string>,
@@ -421,6 +426,11 @@ reason?: string,
  * The path because of which the agent asks.
  */
 blocked_path?: string,
+/**
+ * The folder in which the agent makes the call, if the agent says that it is another one than the session's. The
+ * input may name one too.
+ */
+folder?: string,
 /**
  * Permission updates that the agent proposes, in its own form. Some allow more than this one tool.
  */

@@ -37,6 +37,11 @@ pub enum Ask {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[cfg_attr(feature = "schema", ts(optional))]
         blocked_path: Option<String>,
+        /// The folder in which the agent makes the call, if the agent says that it is another one than the session's. The
+        /// input may name one too.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[cfg_attr(feature = "schema", ts(optional))]
+        folder: Option<String>,
         /// Permission updates that the agent proposes, in its own form. Some allow more than this one tool.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         suggestions: Vec<Value>,
@@ -100,6 +105,7 @@ impl Ask {
             changes: vec![],
             reason: None,
             blocked_path: None,
+            folder: None,
             suggestions: vec![],
             options: vec![],
         }

@@ -17,7 +17,7 @@ use portolan_core::{
     Action, CommandId, Event, Millis, Position, Principal, RefusalCode, Role, Seq, SessionId, SessionSpec,
     audit::{AuditOrder, AuditQuery, AuditRecord},
     log::delivery::Start,
-    policy::{Effect, Rule, RuleDraft, rule::ScopeDraft},
+    policy::{Effect, rule::ScopeDraft},
     ports::Clock,
     request::Answer,
     session::machine::Policy,
@@ -29,11 +29,6 @@ use portolan_testkit::{
     sessions::{owner, principal},
 };
 use serde_json::json;
-
-async fn add(world: &World, effect: Effect, text: &str, scope: ScopeDraft) -> Rule {
-    let draft = RuleDraft::new(effect, text, scope);
-    world.registry.add_rule(&owner(), CommandId::random(), draft).await.expect("a rule")
-}
 
 /// The agent asks about a command, and the test waits until the request is decided or open.
 async fn ask(world: &World, session: SessionId, puppet: &Strings, command: &str) -> Event {
@@ -86,7 +81,7 @@ async fn until<T>(world: &World, what: &str, look: impl Fn(&[AuditRecord]) -> Op
 #[tokio::test]
 async fn the_audit_names_who_did_what_and_the_rule_that_decided() {
     let world = World::new().await;
-    let rule = add(&world, Effect::Allow, "Bash(git *)", ScopeDraft::User).await;
+    let rule = world.rule(Effect::Allow, "Bash(git *)", ScopeDraft::User).await;
     let (session, puppet) = world.session().await;
     let ada = principal("ada", Role::Operator);
     world.prompt(session, "tidy up").await;
@@ -147,7 +142,7 @@ async fn the_audit_since_a_time_begins_at_that_time() {
     let world = World::at(clock, Arc::new(MemoryStore::new()), Policy::default()).await;
     for (at, text) in [(2_000, "Bash(a)"), (3_000, "Bash(b)"), (4_000, "Bash(c)")] {
         time.store(at, Ordering::Relaxed);
-        add(&world, Effect::Deny, text, ScopeDraft::User).await;
+        world.rule(Effect::Deny, text, ScopeDraft::User).await;
     }
     for (since, expected) in [(0, 4), (1_000, 4), (2_000, 3), (2_001, 2), (4_000, 1), (4_001, 0)] {
         for order in [AuditOrder::Newest, AuditOrder::Oldest] {
@@ -182,10 +177,10 @@ async fn uses(world: &World, session: Option<SessionId>) -> Vec<u64> {
 async fn the_uses_of_each_rule_are_counted_once_and_survive_a_restart_and_the_end_of_the_session() {
     let store = Arc::new(MemoryStore::new());
     let world = World::over(Arc::clone(&store), Policy::default()).await;
-    add(&world, Effect::Allow, "Bash(git *)", ScopeDraft::User).await;
-    add(&world, Effect::Ask, "Bash(rm)", ScopeDraft::User).await;
+    world.rule(Effect::Allow, "Bash(git *)", ScopeDraft::User).await;
+    world.rule(Effect::Ask, "Bash(rm)", ScopeDraft::User).await;
     let (session, puppet) = world.session().await;
-    add(&world, Effect::Deny, "Bash(npm)", ScopeDraft::Session { session }).await;
+    world.rule(Effect::Deny, "Bash(npm)", ScopeDraft::Session { session }).await;
     assert_eq!(uses(&world, Some(session)).await, [0, 0, 0]);
     for command in ["git status", "git log", "npm publish", "rm x", "ls"] {
         ask(&world, session, &puppet, command).await;

@@ -11,7 +11,7 @@ use std::sync::{
 
 use common::{World, spec};
 use portolan_core::{
-    CommandId, Event, Millis, RefusalCode, Role, Seq, SessionId, SessionSpec,
+    Action, CommandId, Event, Millis, RefusalCode, Role, Seq, SessionId, SessionSpec,
     event::{TurnOutcome, TurnResult},
     log::delivery::Start,
     policy::{
@@ -213,4 +213,39 @@ async fn a_fork_has_the_limits_of_its_source_and_has_used_nothing() {
     let spent = budgets(&world, Some(forked.session)).await;
     assert_eq!(spent[0].1, Spending::default());
     assert_eq!(budgets(&world, Some(made.session)).await[0].1.turns, 1);
+}
+
+#[tokio::test]
+async fn a_fork_has_the_limits_and_the_mode_that_its_source_has_now() {
+    let world = World::new().await;
+    let mode = Some("ask".to_owned());
+    let (was, is) = (
+        BudgetTerms { limits: turns(3), per: None },
+        BudgetTerms { limits: turns(1), per: Some(Period::Day) },
+    );
+    let asked = SessionSpec { budget: Some(was), mode, ..spec() };
+    let made = world.registry.create(&owner(), CommandId::random(), asked).await.expect("a session");
+    let mut puppet = world.puppet().await;
+    puppet.ready().await;
+    let mut reader = world.attach(made.session, Start::After(Seq::ZERO)).await;
+    let change = async |action: Action| {
+        world.registry.submit(&owner(), made.session, CommandId::random(), action).await.expect("taken in");
+    };
+    let fork = async || {
+        let fork = Some(portolan_core::spec::ForkPoint { session: made.session, at: None });
+        let asked = SessionSpec { fork, ..SessionSpec::default() };
+        let forked = world.registry.create(&owner(), CommandId::random(), asked).await.expect("a fork");
+        world.puppet().await.ready().await;
+        let state = world.registry.snapshot(&owner(), forked.session).await.expect("a snapshot").state;
+        (state.spec.budget, state.spec.mode.clone(), state.spec.deadline_seconds)
+    };
+    change(Action::SetBudget { budget: Some(is) }).await;
+    change(Action::SetMode { mode: "edit".into() }).await;
+    change(Action::SetDeadline { request: None, seconds: Some(60) }).await;
+    let told = puppet.told().await;
+    puppet.say(Report::Consumed { instruction_id: told.id, result: None }).await;
+    reader.until(|event| matches!(event, Event::SettingChanged { .. })).await;
+    assert_eq!(fork().await, (Some(is), Some("edit".into()), Some(60)));
+    change(Action::SetBudget { budget: None }).await;
+    assert_eq!(fork().await.0, None, "the budget was removed");
 }

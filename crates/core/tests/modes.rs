@@ -8,10 +8,12 @@ use std::sync::Arc;
 
 use common::{World, spec};
 use portolan_core::{
-    Action, CommandId, Event, Principal, RefusalCode, Role, Seq, SessionSpec,
+    Action, Capabilities, CommandId, Event, Principal, RefusalCode, Role, Seq, SessionSpec,
     access::Bypass,
-    event::{Level, Setting},
+    capabilities::Asks,
+    event::{AgentInfo, Level, Setting},
     log::delivery::Start,
+    policy::{Effect, Mode, rule::ScopeDraft},
     ports::{Order, Report},
     request::{Answer, Ask, AskOption, Scope, Verdict},
     session::machine::Policy,
@@ -75,6 +77,7 @@ async fn no_command_and_no_answer_leads_to_a_mode_that_asks_nobody_past_the_guar
         changes: vec![],
         reason: None,
         blocked_path: None,
+        folder: None,
         suggestions: vec![],
         options: vec![option("off"), option("ask-no-more"), option("go on")],
     };
@@ -178,4 +181,106 @@ async fn a_session_that_asked_nobody_asks_again_once_that_is_switched_off() {
     assert!(told.contains("`off`") && told.contains("switched off here"), "{told}");
     let set = Event::SettingChanged { setting: Setting::Mode { mode: "ask".into() } };
     assert!(reader.seen.iter().any(|(_, event)| *event == set));
+}
+
+fn in_mode(mode: &str) -> Event {
+    Event::AgentInfo { info: Box::new(AgentInfo { mode: Some(mode.into()), ..AgentInfo::default() }) }
+}
+
+/// The agent says what its modes mean.
+fn meaning(means: &[(&str, Mode)]) -> Event {
+    let mode_means = means.iter().map(|(mode, means)| ((*mode).to_owned(), *means)).collect();
+    let mut told = Capabilities { mode_means, ..common::capabilities() };
+    told.mode_asks.insert("plan".into(), Asks::Everything);
+    let info = AgentInfo { capabilities: Some(Box::new(told)), ..AgentInfo::default() };
+    Event::AgentInfo { info: Box::new(info) }
+}
+
+fn command() -> Ask {
+    portolan_testkit::agents::permission("Bash", json!({ "command": "make" }))
+}
+
+// covers: 002-067, 004-042
+#[tokio::test]
+async fn a_mode_that_the_agent_reports_never_widens_what_policy_allows() {
+    let change = |mode: &str| Event::SettingChanged { setting: Setting::Mode { mode: mode.into() } };
+    for report in [in_mode("off"), change("off")] {
+        let world = World::over(Arc::new(MemoryStore::new()), allowing()).await;
+        let (session, mut puppet) = world.session().await;
+        let mut reader = world.attach(session, Start::After(Seq::ZERO)).await;
+        puppet.event(meaning(&[("off", Mode::BypassPermissions)])).await;
+        puppet.event(in_mode("ask")).await;
+        puppet.event(report).await;
+        puppet.open_request("1", command(), None, None).await;
+        let opened =
+            |event: &Event| matches!(event, Event::RequestOpened { .. } | Event::RequestDecided { .. });
+        let asked = reader.until(opened).await;
+        assert!(matches!(asked, Event::RequestOpened { .. }), "a person is asked: {asked:?}");
+        let state = world.registry.snapshot(&owner(), session).await.expect("a snapshot").state;
+        assert_eq!(state.summary.mode.as_deref(), Some("ask"));
+        assert_eq!(state.agent.own_mode.as_deref(), Some("off"), "it is shown");
+        let warned = reader.seen.iter().find_map(|(_, event)| match event {
+            Event::Notice { level: Level::Warning, text } => Some(text.clone()),
+            _ => None,
+        });
+        let warned = warned.expect("a notice");
+        assert!(
+            warned.contains("`off`") && warned.contains("policy stays as it was, in the mode `ask`"),
+            "{warned}"
+        );
+        // Setting the same mode puts the agent back.
+        let set = Action::SetMode { mode: "ask".into() };
+        world.registry.submit(&operator(), session, CommandId::random(), set).await.expect("taken in");
+        let told = puppet.told().await;
+        assert_eq!(told.order, Order::SetMode("ask".into()));
+        puppet.say(Report::Consumed { instruction_id: told.id, result: None }).await;
+        reader.until(|event| matches!(event, Event::SettingChanged { .. })).await;
+        let state = world.registry.snapshot(&owner(), session).await.expect("a snapshot").state;
+        assert_eq!((state.summary.mode.as_deref(), state.agent.own_mode.as_deref()), (Some("ask"), None));
+    }
+}
+
+#[tokio::test]
+async fn a_deny_rule_that_cannot_stop_the_agent_in_its_own_mode_is_named() {
+    let world = World::new().await;
+    world.rule(Effect::Deny, "Bash(git push --force)", ScopeDraft::User).await;
+    let (session, puppet) = world.session().await;
+    let mut reader = world.attach(session, Start::After(Seq::ZERO)).await;
+    puppet.event(in_mode("ask")).await;
+    puppet.event(in_mode("edit")).await;
+    let notice = reader.until(|event| matches!(event, Event::Notice { .. })).await;
+    let Event::Notice { text, .. } = notice else { unreachable!("just found") };
+    assert!(text.contains("the rule `deny Bash(git push --force)` cannot stop it"), "{text}");
+}
+
+#[tokio::test]
+async fn a_report_that_widens_nothing_or_that_a_person_led_to_changes_the_mode() {
+    let world = World::new().await;
+    let (session, mut puppet) = world.session().await;
+    let mut reader = world.attach(session, Start::After(Seq::ZERO)).await;
+    puppet.event(meaning(&[("plan", Mode::Plan), ("edit", Mode::AcceptEdits)])).await;
+    puppet.event(in_mode("ask")).await;
+    puppet.event(in_mode("plan")).await;
+    let plan = Ask::Plan { plan: None, input: json!({}) };
+    let mode = async || {
+        let snapshot = world.registry.snapshot(&owner(), session).await.expect("a snapshot");
+        (snapshot.state.summary.mode.clone(), snapshot.state.agent.own_mode.clone())
+    };
+    // Nobody has approved the plan yet.
+    puppet.event(in_mode("ask")).await;
+    puppet.open_request("1", plan, None, None).await;
+    let Event::RequestOpened { request } =
+        reader.until(|event| matches!(event, Event::RequestOpened { .. })).await
+    else {
+        unreachable!("just found")
+    };
+    assert_eq!(mode().await, (Some("plan".into()), Some("ask".into())));
+    let answer = Action::Answer { request: request.request, digest: None, answer: Answer::allow() };
+    world.registry.submit(&operator(), session, CommandId::random(), answer).await.expect("answered");
+    assert!(matches!(puppet.told().await.order, Order::Answer { .. }));
+    puppet.event(in_mode("edit")).await;
+    puppet.event(in_mode("ask")).await;
+    puppet.event(Event::Activity { activity: Some("on the way".into()) }).await;
+    reader.until(|event| matches!(event, Event::Activity { .. })).await;
+    assert_eq!(mode().await, (Some("ask".into()), None), "as if nobody had named `edit`");
 }

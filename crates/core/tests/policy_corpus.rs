@@ -70,6 +70,7 @@ fn facts(reading: &Reading<'_>) -> Facts {
         own: vec!["/home/ada/.local/share/portolan".into()],
         folder,
         above,
+        ..Facts::default()
     }
 }
 

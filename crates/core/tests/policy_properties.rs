@@ -297,7 +297,7 @@ fn risk_is_given_with_reasons_and_reasons_only_raise_it() {
         assert_eq!(level, "high", "{command}");
         assert!(reasons.contains(reason), "{command}: {reasons}");
     }
-    assert_eq!(risk("Read", json!({ "pattern": "x" })).0, "low");
+    assert_eq!(risk("Grep", json!({ "pattern": "x" })).0, "low");
     assert_eq!(risk("WebFetch", json!({ "url": "https://example.org" })).0, "medium");
     assert_eq!(risk("mcp__x__y", json!({})).0, "medium");
 }

@@ -8,10 +8,11 @@ use std::sync::Arc;
 
 use common::World;
 use portolan_core::{
-    Action, Actor, CommandId, Event, RefusalCode, Role, Seq, SessionId,
+    Action, Actor, Capabilities, CommandId, Event, RefusalCode, Role, Seq, SessionId, SessionSpec,
+    event::AgentInfo,
     log::delivery::Start,
     policy::{Decision, Effect, Mode, RuleDraft, RuleScope, rule::ScopeDraft},
-    ports::{Doer, Order},
+    ports::{Approval, Doer, Order, Report},
     registry::Trial,
     request::{Answer, Outcome},
     session::machine::Policy,
@@ -231,4 +232,74 @@ async fn what_portolan_does_for_an_agent_passes_or_becomes_a_request() {
     world.registry.add_rule(&owner(), CommandId::random(), rule).await.expect("a rule");
     puppet.unasked("3", read(".env"), Doer::Portolan).await;
     assert_eq!(checked(&mut puppet).await, ("3".into(), Decision::Allow), "the rule allows it");
+}
+
+/// The agent lets Portolan do something as part of an allowed call.
+async fn within(
+    puppet: &Strings,
+    key: &str,
+    call: &str,
+    approval: Approval,
+    ask: portolan_core::request::Ask,
+) {
+    let doer = Doer::Approved(approval);
+    let (key, tool) = (key.to_owned(), Some(call.to_owned()));
+    puppet.say(Report::Unasked { key, ask: Box::new(ask), parent: None, tool, doer, raw: None }).await;
+}
+
+// covers: 002-059, 002-071
+#[tokio::test]
+async fn work_within_an_approved_call_is_compared_with_rules_again() {
+    let world = World::new().await;
+    for (effect, text) in [(Effect::Deny, "@edit(secret.txt)"), (Effect::Ask, "@edit(ci/**)")] {
+        let rule = draft(effect, text, ScopeDraft::User);
+        world.registry.add_rule(&owner(), CommandId::random(), rule).await.expect("a rule");
+    }
+    let (session, mut puppet) = world.session().await;
+    let mut reader = world.attach(session, Start::After(Seq::ZERO)).await;
+    let write = |path: &str| permission("edit", json!({ "path": path }));
+    // A person allows a call that names nothing, and one that names a file that a rule asks about.
+    for (key, call, asked) in [("a", "t1", permission("edit", json!({}))), ("b", "t2", write("ci/a"))] {
+        puppet.open_request(key, asked, None, Some(call)).await;
+        let opened = reader.until(is_request).await;
+        let Event::RequestOpened { request } = &opened else { panic!("{opened:?}") };
+        let answer = Action::Answer { request: request.request, digest: None, answer: Answer::allow() };
+        world.registry.submit(&owner(), session, CommandId::random(), answer).await.expect("answered");
+        assert!(matches!(puppet.told().await.order, Order::Answer { .. }));
+    }
+    within(&puppet, "1", "t1", Approval::Bare, write("other.txt")).await;
+    assert_eq!(checked(&mut puppet).await, ("1".into(), Decision::Allow), "nobody is asked twice");
+    within(&puppet, "2", "t2", Approval::Named, write("ci/a")).await;
+    assert_eq!(checked(&mut puppet).await, ("2".into(), Decision::Allow), "nor about the same file");
+    within(&puppet, "3", "t1", Approval::Bare, write("ci/b")).await;
+    assert_eq!(decided(reader.until(is_request).await), None, "the rule asks");
+    within(&puppet, "4", "t1", Approval::Bare, write("secret.txt")).await;
+    let denied = decided(reader.until(is_request).await).expect("a decision");
+    assert_eq!(denied, ("deny", "rule deny @edit(secret.txt)".into()));
+    within(&puppet, "5", "never allowed", Approval::Named, write("other.txt")).await;
+    assert_eq!(decided(reader.until(is_request).await), None, "a call that nobody allowed");
+}
+
+// covers: 004-042
+#[tokio::test]
+async fn the_approval_of_a_mode_covers_only_what_the_mode_would_allow_anyway() {
+    let world = World::new().await;
+    let spec = SessionSpec { mode: Some("ask".into()), ..common::spec() };
+    let made = world.registry.create(&owner(), CommandId::random(), spec).await.expect("a session");
+    let mut puppet = world.puppet().await;
+    puppet.ready().await;
+    let mode_means = [("ask".to_owned(), Mode::BypassPermissions)].into();
+    let told = Capabilities { mode_means, ..common::capabilities() };
+    let info = AgentInfo { capabilities: Some(Box::new(told)), ..AgentInfo::default() };
+    puppet.event(Event::AgentInfo { info: Box::new(info) }).await;
+    let mut reader = world.attach(made.session, Start::After(Seq::ZERO)).await;
+    puppet.open_request("a", permission("execute", json!({})), None, Some("t1")).await;
+    let allowed = decided(reader.until(is_request).await).expect("a decision");
+    assert_eq!(allowed.0, "allow", "the mode allows a call that names nothing");
+    assert!(matches!(puppet.told().await.order, Order::Answer { .. }));
+    let run = |command: &str| permission("execute", json!({ "command": command }));
+    within(&puppet, "1", "t1", Approval::Bare, run("ls")).await;
+    assert_eq!(checked(&mut puppet).await, ("1".into(), Decision::Allow));
+    within(&puppet, "2", "t1", Approval::Bare, run("cat .env")).await;
+    assert_eq!(decided(reader.until(is_request).await), None, "no mode covers a protected place");
 }

@@ -11,7 +11,7 @@ use portolan_core::{
     Action, CommandId, Event, Principal, Refusal, RefusalCode, Role, Seq, SessionSpec, WayOut,
     access::Bypass,
     log::delivery::Start,
-    policy::{Effect, Rule, RuleDraft, rule::ScopeDraft},
+    policy::{Effect, rule::ScopeDraft},
     request::{Answer, Outcome},
     session::machine::Policy,
     spec::ForkPoint,
@@ -32,11 +32,6 @@ fn with_mode(mode: &str) -> SessionSpec {
     SessionSpec { mode: Some(mode.into()), ..spec() }
 }
 
-async fn rule(world: &World, effect: Effect, text: &str, scope: ScopeDraft) -> Rule {
-    let draft = RuleDraft::new(effect, text, scope);
-    world.registry.add_rule(&owner(), CommandId::random(), draft).await.expect("a rule")
-}
-
 async fn create(world: &World, who: &Principal, spec: SessionSpec) -> Result<(), Refusal> {
     let made = world.registry.create(who, CommandId::random(), spec).await;
     if made.is_ok() {
@@ -54,10 +49,10 @@ async fn a_mode_in_which_a_deny_rule_cannot_stop_the_agent_is_refused_while_the_
         let action = Action::SetMode { mode: mode.into() };
         world.registry.submit(&owner(), session, CommandId::random(), action).await.map(drop)
     };
-    rule(&world, Effect::Allow, "Bash(ls)", ScopeDraft::User).await;
-    rule(&world, Effect::Ask, "Bash(rm *)", ScopeDraft::User).await;
+    world.rule(Effect::Allow, "Bash(ls)", ScopeDraft::User).await;
+    world.rule(Effect::Ask, "Bash(rm *)", ScopeDraft::User).await;
     assert_eq!(create(&world, &owner(), with_mode("edit")).await, Ok(()), "no rule denies");
-    let deny = rule(&world, Effect::Deny, "Bash(git push --force)", ScopeDraft::User).await;
+    let deny = world.rule(Effect::Deny, "Bash(git push --force)", ScopeDraft::User).await;
     for mode in ["edit", "off"] {
         for refused in [create(&world, &owner(), with_mode(mode)).await, set(mode).await] {
             let refused = refused.expect_err(mode);
@@ -78,7 +73,7 @@ async fn a_deny_rule_of_another_project_refuses_no_mode() {
     let world = world().await;
     let elsewhere = tempfile::tempdir().expect("a folder");
     let scope = ScopeDraft::Project { folder: elsewhere.path().to_owned() };
-    rule(&world, Effect::Deny, "Bash(rm *)", scope).await;
+    world.rule(Effect::Deny, "Bash(rm *)", scope).await;
     assert_eq!(create(&world, &owner(), with_mode("edit")).await, Ok(()));
     let there = SessionSpec { cwd: elsewhere.path().to_owned(), ..with_mode("edit") };
     assert!(create(&world, &owner(), there).await.is_err());
@@ -91,7 +86,7 @@ async fn a_fork_does_not_lead_past_the_deny_rule() {
     let made =
         world.registry.create(&owner(), CommandId::random(), with_mode("off")).await.expect("a session");
     world.puppet().await.ready().await;
-    rule(&world, Effect::Deny, "Bash(rm *)", ScopeDraft::User).await;
+    world.rule(Effect::Deny, "Bash(rm *)", ScopeDraft::User).await;
     let fork = |mode: Option<&str>| SessionSpec {
         fork: Some(ForkPoint { session: made.session, at: None }),
         mode: mode.map(Into::into),
@@ -105,7 +100,7 @@ async fn a_fork_does_not_lead_past_the_deny_rule() {
 #[tokio::test]
 async fn the_tools_of_a_new_session_are_rules_and_a_deny_rule_still_holds() {
     let world = world().await;
-    rule(&world, Effect::Deny, "Bash(git push --force)", ScopeDraft::User).await;
+    world.rule(Effect::Deny, "Bash(git push --force)", ScopeDraft::User).await;
     let tools = ["Bash(git:*)", "Read", "mcp__db"].map(str::to_owned).to_vec();
     let asked = SessionSpec { allowed_tools: tools, ..spec() };
     let operator = principal("operator", Role::Operator);

@@ -26,6 +26,7 @@ pub use script::{
     Assignment, Command, Folder, Part, Piece, Script, Target, Unknown, Word, Wrapper, WrapperKind,
 };
 pub use unreadable::Unreadable;
+pub use walk::is_usual_place;
 
 /// Every part of a command line, or why it cannot be read.
 pub fn read(text: &str) -> Result<Script, Unreadable> {

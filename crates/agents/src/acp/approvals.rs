@@ -1,5 +1,6 @@
 //! What the agent was allowed to do in this turn, so that nobody is asked twice about one thing: first by the agent's
-//! request for permission, and then when the agent lets Portolan do the work. Pure.
+//! request for permission, and then when the agent lets Portolan do the work. Policy still looks at the work: a rule may
+//! deny it. Pure.
 //!
 //! An approval covers a task of Portolan if both are of the same kind (read, edit, run), and
 //! - the task names the same file, until the call that was allowed has ended; or
@@ -14,7 +15,8 @@ use std::{
 };
 
 use portolan_core::{
-    policy::{Call, Kind},
+    policy::{Call, Kind, commands::is_shell},
+    ports as port,
     request::Ask,
 };
 use serde_json::Value;
@@ -70,15 +72,15 @@ impl Approval {
         Some(Self { tool: tool.to_owned(), kind: call.kind(), files, command: call.command(), texts })
     }
 
-    fn covers(&self, wanted: Wanted<'_>, session_folder: &Path) -> bool {
+    fn covers(&self, wanted: Wanted<'_>, session_folder: &Path) -> Option<port::Approval> {
         if self.kind != wanted.kind {
-            return false;
+            return None;
         }
         let names_nothing = self.files.is_empty() && self.command.is_none();
         if names_nothing && wanted.tool == Some(self.tool.as_str()) {
-            return true;
+            return Some(port::Approval::Bare);
         }
-        match wanted.what {
+        let is_named = match wanted.what {
             What::File(path) => plain(path).is_some_and(|path| self.files.contains(&path)),
             What::Command { words, folder } => {
                 let here = folder.is_none_or(|folder| {
@@ -86,7 +88,8 @@ impl Approval {
                 });
                 here && self.command.as_deref().is_some_and(|command| is_same(command, words))
             }
-        }
+        };
+        is_named.then_some(port::Approval::Named)
     }
 }
 
@@ -99,15 +102,20 @@ impl Approvals {
         self.0.push_back(approval);
     }
 
-    /// Is this allowed already? The approval of a command is used up.
-    pub(super) fn take(&mut self, wanted: Wanted<'_>, session_folder: &Path) -> bool {
-        let Some(at) = self.0.iter().position(|approval| approval.covers(wanted, session_folder)) else {
-            return false;
-        };
+    /// The call that was allowed and covers this, and what it says about this. The approval of a command is used up.
+    pub(super) fn take(
+        &mut self,
+        wanted: Wanted<'_>,
+        session_folder: &Path,
+    ) -> Option<(String, port::Approval)> {
+        let mut all = self.0.iter().enumerate();
+        let (at, approval) =
+            all.find_map(|(at, approval)| Some((at, approval.covers(wanted, session_folder)?)))?;
+        let tool = self.0[at].tool.clone();
         if wanted.kind == Kind::Run {
             self.0.remove(at);
         }
-        true
+        Some((tool, approval))
     }
 
     /// The call has ended.
@@ -142,10 +150,6 @@ fn is_same(allowed: &str, words: &[String]) -> bool {
     }
 }
 
-fn is_shell(program: &str) -> bool {
-    matches!(program.rsplit('/').next(), Some("sh" | "bash" | "zsh" | "dash"))
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -166,6 +170,7 @@ mod tests {
             changes: vec![],
             reason: None,
             blocked_path: None,
+            folder: None,
             suggestions: vec![],
             options: vec![],
         };
@@ -182,7 +187,7 @@ mod tests {
     fn allows(approval: &Approval, kind: Kind, tool: Option<&str>, what: What<'_>) -> bool {
         let mut approvals = Approvals::default();
         approvals.add(approval.clone());
-        approvals.take(Wanted { kind, tool, what }, Path::new(FOLDER))
+        approvals.take(Wanted { kind, tool, what }, Path::new(FOLDER)).is_some()
     }
 
     #[test]
@@ -220,7 +225,9 @@ mod tests {
         assert!(may(&["/bin/bash", "-lc", "cargo test --all"], Some("/repo/sub")));
         assert!(!may(&["cargo", "test --all"], None));
         assert!(!may(&["cargo", "test"], None));
-        assert!(!may(&["python", "-c", "cargo test --all"], None));
+        for shell in ["python", "./sh", "/tmp/bash", "/repo/bin/sh"] {
+            assert!(!may(&[shell, "-c", "cargo test --all"], None), "{shell}");
+        }
         assert!(!may(&["cargo", "test", "--all"], Some("/tmp")));
     }
 
@@ -232,10 +239,10 @@ mod tests {
         let words = ["ls".to_owned()];
         let run = Wanted { kind: Kind::Run, tool: None, what: What::Command { words: &words, folder: None } };
         let edit = Wanted { kind: Kind::Edit, tool: None, what: What::File(Path::new("/repo/a")) };
-        let mut take = |wanted| approvals.take(wanted, Path::new(FOLDER));
+        let mut take = |wanted| approvals.take(wanted, Path::new(FOLDER)).is_some();
         assert_eq!([take(run), take(run), take(edit), take(edit)], [true, false, true, true]);
         approvals.ended("call");
-        assert!(!approvals.take(edit, Path::new(FOLDER)));
+        assert_eq!(approvals.take(edit, Path::new(FOLDER)), None);
     }
 
     #[test]
@@ -247,6 +254,6 @@ mod tests {
         assert_eq!(approvals.0.len(), MAX);
         let path = PathBuf::from(format!("/repo/{MAX}"));
         let newest = Wanted { kind: Kind::Edit, tool: None, what: What::File(&path) };
-        assert!(approvals.take(newest, Path::new(FOLDER)));
+        assert!(approvals.take(newest, Path::new(FOLDER)).is_some());
     }
 }

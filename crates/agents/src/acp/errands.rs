@@ -1,5 +1,5 @@
-//! What an agent lets Portolan do: reading and writing files, running commands. Policy decides first, unless the agent
-//! has just got an approval for the same thing ([`super::approvals`]). A file that policy lets the agent read is read
+//! What an agent lets Portolan do: reading and writing files, running commands. Policy decides first. If the agent has
+//! just got an approval for the same thing ([`super::approvals`]), only rules count. A file that policy lets the agent read is read
 //! without a request, because agents read many files; writing and running are always shown.
 
 use std::path::{Path, PathBuf};
@@ -137,14 +137,14 @@ impl Translate {
         let named = some_text(&errand.params, "toolCallId")
             .or_else(|| some_text(&errand.params["_meta"], "toolCallId"));
         let wanted = Wanted { kind: seen.kind, tool: named.as_deref(), what: seen.what() };
-        if self.approvals.take(wanted, &folder) {
-            return self.run_errand(id, errand, out);
-        }
+        let approved = self.approvals.take(wanted, &folder);
         if self.requests.is_full() {
             let error = "too many requests wait for an answer";
             return out.write(&DIALECT.error(&id, Error::INTERNAL, error));
         }
         self.sign_of_life(out);
+        // An approved call is the call that the work belongs to.
+        let named = approved.as_ref().map(|(tool, _)| tool.clone()).or(named);
         let call = self.tools.call_for(named.as_deref(), seen.kind, seen.file.as_deref());
         let (tool, name, title, parent) = match call {
             Some((id, call)) => (Some(id), Some(call.name()), call.title.clone(), call.parent.clone()),
@@ -165,14 +165,18 @@ impl Translate {
             // A reason would be the agent's own, and the agent gives none.
             reason: None,
             blocked_path: None,
+            folder: None,
             suggestions: vec![],
             options: vec![],
         });
         self.requests.add(key.clone(), id, Asked::Errand(errand));
         let raw = Some(Bytes::copy_from_slice(raw.as_bytes()));
-        out.report(match seen.kind {
-            Kind::Read => Report::Unasked { key, ask, parent, tool, doer: Doer::Portolan, raw },
-            _ => Report::RequestOpened { key, ask, parent, tool, raw },
+        out.report(match (approved, seen.kind) {
+            (Some((tool, approval)), _) => {
+                Report::Unasked { key, ask, parent, tool: Some(tool), doer: Doer::Approved(approval), raw }
+            }
+            (None, Kind::Read) => Report::Unasked { key, ask, parent, tool, doer: Doer::Portolan, raw },
+            (None, _) => Report::RequestOpened { key, ask, parent, tool, raw },
         });
     }
 

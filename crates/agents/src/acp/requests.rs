@@ -253,6 +253,7 @@ impl Translate {
             // ACP names the place of a call, not the reason of the request. If that place is the file whose change is
             // shown, it is not a blocked path.
             blocked_path: tools::first_place(told).filter(|path| !is_changed(path)),
+            folder: None,
             changes,
             suggestions: vec![],
             options: choices.beyond(),

@@ -105,10 +105,11 @@ impl Call {
     }
 
     /// A name that means this tool and no other: the user's rules use it. The kind of a tool is such a name, unless it
-    /// is empty.
+    /// is empty. A title is a text for people: it never makes a tool of another kind one that reads, edits or runs.
     pub(super) fn name(&self) -> String {
         let kind = self.kind.clone().filter(|kind| kind != "other");
-        self.name.clone().or(kind).or_else(|| self.title.clone()).unwrap_or_else(|| "tool".into())
+        let title = || self.title.clone().filter(|title| Kind::of(title) == Kind::Unknown);
+        self.name.clone().or(kind).or_else(title).unwrap_or_else(|| "other".into())
     }
 
     fn kind(&self) -> ToolKind {

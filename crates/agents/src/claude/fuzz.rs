@@ -57,6 +57,7 @@ fn translator(choice: u8) -> Translate {
     Translate::new(Setup {
         session: SESSION,
         generation: Generation(1),
+        folder: "/workspace/demo".into(),
         version: (choice < 250).then_some(version),
         initialize: json!({ "subtype": "initialize" }),
         servers: IndexMap::new(),

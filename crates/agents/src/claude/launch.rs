@@ -251,6 +251,7 @@ impl Plan<'_> {
         Setup {
             session: self.launch.session,
             generation: self.launch.generation,
+            folder: spec.cwd.clone(),
             version: self.version,
             initialize: self.initialize(),
             servers: servers.into_iter().map(|(name, server)| (name.clone(), server.clone())).collect(),

@@ -4,7 +4,7 @@
 //! that the CLI never waits for ever. Its own suggestions for "always" are shown, never sent back: they can widen the
 //! mode or write the project's settings; "always" is a rule of the session.
 
-use std::collections::HashSet;
+use std::{collections::HashSet, path::Path};
 
 use bytes::Bytes;
 use indexmap::IndexMap;
@@ -25,6 +25,9 @@ use super::{
 };
 use crate::driver::Output;
 
+/// Calls whose folder is kept. The CLI asks about a call directly after its hook.
+const FOLDERS: usize = 256;
+
 /// The name of Portolan's own hook, which asks policy about every call.
 pub(super) const RULES: &str = "portolan-rules";
 
@@ -37,6 +40,9 @@ pub(super) struct Requests {
     open: IndexMap<String, Open>,
     /// While the list of open requests is fetched: requests answered meanwhile, which may still be in it.
     answered: Option<HashSet<String>>,
+    /// The folder in which the CLI makes a call, if it is another one than the session's, by the id of the call. Bash's
+    /// folder outlives a call that changes it.
+    folders: IndexMap<String, String>,
 }
 
 impl Requests {
@@ -130,6 +136,7 @@ impl Translate {
             description: asked.description.clone(),
             reason: asked.decision_reason.clone(),
             blocked_path: asked.blocked_path.clone(),
+            folder: asked.tool_use_id.as_ref().and_then(|tool| self.requests.folders.get(tool).cloned()),
             suggestions: wire::open(asked.permission_suggestions).unwrap_or_default(),
             options: vec![],
         });
@@ -161,6 +168,14 @@ impl Translate {
             return;
         }
         let input = hook["tool_input"].clone();
+        let elsewhere = |folder: &&str| Path::new(folder) != self.setup.folder;
+        let folder = hook["cwd"].as_str().filter(elsewhere).map(str::to_owned);
+        if let (Some(tool), Some(folder)) = (&tool, &folder) {
+            if self.requests.folders.len() >= FOLDERS {
+                self.requests.folders.shift_remove_index(0);
+            }
+            self.requests.folders.insert(tool.clone(), folder.clone());
+        }
         let ask = Box::new(Ask::Permission {
             changes: tools::changes_asked(&name, &input),
             tool_name: name,
@@ -168,6 +183,7 @@ impl Translate {
             description: None,
             reason: None,
             blocked_path: None,
+            folder,
             suggestions: vec![],
             options: vec![],
         });

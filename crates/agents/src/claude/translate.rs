@@ -7,6 +7,7 @@
 
 use std::{
     collections::{HashSet, VecDeque},
+    path::PathBuf,
     time::Duration,
 };
 
@@ -46,6 +47,8 @@ pub(super) struct Setup {
     pub(super) session: SessionId,
     /// The number of this start.
     pub(super) generation: Generation,
+    /// The session's folder.
+    pub(super) folder: PathBuf,
     /// The CLI's version, if known.
     pub(super) version: Option<Version>,
     /// The body of the first message.
@@ -229,6 +232,8 @@ impl Translator for Translate {
         if self.turn.is_some() {
             self.send_interrupt(out);
         }
+        // It may still read why a call does not run.
+        self.release_all(out);
         out.close_input();
     }
 }

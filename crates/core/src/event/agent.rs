@@ -32,6 +32,10 @@ pub struct AgentInfo {
     /// The current permission mode.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mode: Option<String>,
+    /// The mode that the agent reports about itself, if nobody has set it: the session stays in its own mode, and policy
+    /// goes by that one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub own_mode: Option<String>,
     /// The agent's tools.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tools: Option<Vec<String>>,
@@ -85,8 +89,30 @@ impl AgentInfo {
         macro_rules! take {
             ($($field:ident),+) => { $(if newer.$field.is_some() { self.$field = newer.$field; })+ };
         }
-        take!(agent_session, version, cwd, model, mode, tools, mcp_servers, commands, models, modes, account);
-        take!(subagents, skills, plugins, output_style, output_styles, api_key_source, fast_mode, features);
+        take!(
+            agent_session,
+            version,
+            cwd,
+            model,
+            mode,
+            own_mode,
+            tools,
+            mcp_servers,
+            commands,
+            models,
+            modes
+        );
+        take!(
+            account,
+            subagents,
+            skills,
+            plugins,
+            output_style,
+            output_styles,
+            api_key_source,
+            fast_mode,
+            features
+        );
     }
 }
 

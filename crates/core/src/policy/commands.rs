@@ -99,7 +99,10 @@ pub fn allows(pattern: &[PatternWord], command: &Command) -> bool {
     if command.assignments.iter().any(|assignment| assignment.changes_what_runs) {
         return false;
     }
-    let only_transparent = command.wrappers.iter().all(|wrapper| wrapper.kind == WrapperKind::Transparent);
+    // `/tmp/env ls` need not run `ls` at all: such a program is not looked through.
+    let is_known = |hidden: &Hidden| !matches!(hidden, Hidden::UnusualPlace(_));
+    let only_transparent = command.wrappers.iter().all(|wrapper| wrapper.kind == WrapperKind::Transparent)
+        && command.hidden.iter().all(is_known);
     // A pattern may name everything, or leave out the transparent wrappers in front.
     let outer = command.wrappers.iter().find(|wrapper| wrapper.kind != WrapperKind::Transparent);
     let from = outer.and_then(|outer| command.whole.iter().position(|word| base(&text(word)) == outer.name));
@@ -217,6 +220,11 @@ fn touches_words(pattern: &[PatternWord], words: &[Word]) -> Cover {
         return Cover::No;
     }
     rest_touches(base(&name), rest, arguments)
+}
+
+/// Is this the name of a shell that reads its text as Bash does, found by its name or in a folder of the system?
+pub fn is_shell(program: &str) -> bool {
+    portolan_shell::is_usual_place(program) && matches!(base(program), "sh" | "bash" | "zsh" | "dash")
 }
 
 /// The name of a program without its folder.

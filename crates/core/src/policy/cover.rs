@@ -9,6 +9,7 @@ use portolan_shell::{Command, PatternWord};
 use serde_json::Value;
 
 use super::{
+    address::{Address, host_pattern},
     commands,
     facts::Facts,
     glob::{self, PathGlob},
@@ -187,7 +188,7 @@ impl Ready {
             Part::File { lies: Some(lies), .. } => {
                 sure(lies.iter().any(|path| self.path_matches(pattern, path, facts)))
             }
-            Part::Address(address) => sure(pattern.matches_address(address)),
+            Part::Address(address) => pattern.touches_address(address),
             Part::Arguments(input) => sure(match &pattern.argument {
                 Some((key, value)) => {
                     input.get(key).is_some_and(|found| glob::matches(value, &as_text(found)))
@@ -223,7 +224,7 @@ impl Ready {
                 !protected && pattern.as_ref().is_none_or(|pattern| self.path_matches(pattern, path, facts))
             }),
             (Part::Address(_) | Part::Arguments(_), None) => true,
-            (Part::Address(address), Some(pattern)) => pattern.matches_address(address),
+            (Part::Address(address), Some(pattern)) => pattern.allows_address(address),
             (Part::Arguments(input), Some(pattern)) => match &pattern.argument {
                 Some((key, value)) => {
                     input.get(key).is_some_and(|found| glob::matches(value, &as_text(found)))
@@ -257,24 +258,29 @@ impl Pattern {
         }
     }
 
-    fn matches_address(&self, address: &str) -> bool {
-        if self.text.contains('/') {
-            return glob::matches(&self.text, address);
+    /// Is this pattern of a deny or an ask for this address? A host that cannot be read may be any.
+    fn touches_address(&self, address: &str) -> Cover {
+        if self.text.contains('/') && glob::matches(&self.text, address) {
+            return Cover::Yes;
         }
-        host(address).is_some_and(|host| glob::matches(&self.text.to_ascii_lowercase(), &host))
+        let Some(read) = Address::read(address) else { return Cover::Maybe };
+        if self.covers_address(&read) { Cover::Yes } else { Cover::No }
     }
-}
 
-/// The host of an address, as a browser would find it; `None` if that is not clear.
-fn host(address: &str) -> Option<String> {
-    let (_, rest) = address.split_once("://")?;
-    let authority = rest.split(['/', '?', '#']).next()?;
-    // A name before the host, or a backslash, is how an address is made to look like another.
-    if authority.contains(['@', '\\', '%']) || !authority.is_ascii() {
-        return None;
+    fn allows_address(&self, address: &str) -> bool {
+        let is_spelt = !self.text.contains('/') || glob::matches(&self.text, address);
+        let read = Address::read(address).filter(|read| !read.has_user);
+        is_spelt && read.is_some_and(|read| self.covers_address(&read))
     }
-    let host = authority.rsplit_once(':').map_or(authority, |(host, _)| host);
-    Some(host.trim_end_matches('.').to_ascii_lowercase()).filter(|host| !host.is_empty())
+
+    fn covers_address(&self, address: &Address) -> bool {
+        if self.text.contains('/') {
+            let common = Address::read(&self.text).map_or_else(|| self.text.clone(), |pattern| pattern.whole);
+            return glob::matches(&common, &address.whole);
+        }
+        let pattern = host_pattern(&self.text);
+        address.hosts.iter().any(|host| glob::matches(&pattern, host))
+    }
 }
 
 fn as_text(value: &Value) -> String {
@@ -287,25 +293,5 @@ fn any_text(value: &Value, matches: &dyn Fn(&str) -> bool) -> bool {
         Value::Array(all) => all.iter().any(|one| any_text(one, matches)),
         Value::Object(fields) => fields.values().any(|one| any_text(one, matches)),
         Value::Null | Value::Bool(_) | Value::Number(_) => false,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_host_is_found_only_where_nothing_hides_it() {
-        assert_eq!(host("https://docs.Example.org:8443/a?b").as_deref(), Some("docs.example.org"));
-        assert_eq!(host("https://example.org.").as_deref(), Some("example.org"));
-        for unclear in [
-            "example.org",
-            "https://good.org@evil.org/",
-            "https://good.org\\@evil.org",
-            "https:///x",
-            "https://еxample.org",
-        ] {
-            assert_eq!(host(unclear), None, "{unclear}");
-        }
     }
 }

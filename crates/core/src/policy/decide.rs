@@ -16,7 +16,7 @@ use super::{
     places,
     risk::{self, Risk},
     rule::{Effect, Rule, RuleId, RuleScope},
-    tool::{Call, Kind},
+    tool::{Call, Kind, WorksIn},
 };
 use crate::{Millis, SessionId};
 
@@ -156,6 +156,7 @@ pub struct Situation<'a> {
 #[derive(Debug)]
 pub struct Reading<'a> {
     call: Call<'a>,
+    works_in: WorksIn,
     script: Option<Result<Script, String>>,
     files: Option<Vec<String>>,
 }
@@ -170,8 +171,10 @@ impl<'a> Reading<'a> {
                 .map(|text| portolan_shell::read(&text).map_err(|unreadable| unreadable.to_string())),
             _ => None,
         };
+        let works_in = call.works_in();
         let files = if matches!(kind, Kind::Read | Kind::Edit) { call.files() } else { Some(vec![]) };
-        Self { call, script, files }
+        let files = files.and_then(|files| files.into_iter().map(|file| works_in.path(file)).collect());
+        Self { call, works_in, script, files }
     }
 
     /// The paths whose real places must be known.
@@ -180,10 +183,13 @@ impl<'a> Reading<'a> {
         if let Some(Ok(script)) = &self.script {
             paths.extend(script.parts.iter().filter_map(|part| match part {
                 portolan_shell::Part::Read(target) | portolan_shell::Part::Write(target) => {
-                    target_path(target)
+                    target_path(target).and_then(|path| self.works_in.path(path))
                 }
                 portolan_shell::Part::Run(_) => None,
             }));
+        }
+        if let WorksIn::Folder(folder) = &self.works_in {
+            paths.push(folder.clone());
         }
         paths
     }
@@ -212,16 +218,27 @@ impl<'a> Reading<'a> {
                     .iter()
                     .filter_map(|part| match part {
                         portolan_shell::Part::Run(command) => Some(Part::Command(command)),
-                        portolan_shell::Part::Read(target) => redirected(Kind::Read, target, &file),
-                        portolan_shell::Part::Write(target) => redirected(Kind::Edit, target, &file),
+                        portolan_shell::Part::Read(target) => self.redirected(Kind::Read, target, &file),
+                        portolan_shell::Part::Write(target) => self.redirected(Kind::Edit, target, &file),
                     })
+                    .chain(self.elsewhere(facts, &file))
                     .collect(),
             },
             kind @ (Kind::Read | Kind::Edit) => match &self.files {
                 None => vec![Part::File { kind, lies: None, redirected: false }],
                 // Whoever searches without naming a folder searches the session's.
-                Some(files) if files.is_empty() && kind == Kind::Read => {
-                    vec![Part::File { kind, lies: Some(vec![facts.folder.clone()]), redirected: false }]
+                Some(files) if files.is_empty() && kind == Kind::Read && self.call.reads_here() => {
+                    match &self.works_in {
+                        WorksIn::SessionFolder => {
+                            vec![Part::File {
+                                kind,
+                                lies: Some(vec![facts.folder.clone()]),
+                                redirected: false,
+                            }]
+                        }
+                        WorksIn::Folder(folder) => vec![file(kind, folder, false)],
+                        WorksIn::Unclear => vec![Part::File { kind, lies: None, redirected: false }],
+                    }
                 }
                 Some(files) if files.is_empty() => vec![Part::File { kind, lies: None, redirected: false }],
                 Some(files) => files.iter().map(|path| file(kind, path, false)).collect(),
@@ -235,22 +252,38 @@ impl<'a> Reading<'a> {
     }
 }
 
-/// What a redirection to nowhere reads or writes is no part.
-const NOWHERE: [&str; 6] = ["/dev/null", "/dev/stdout", "/dev/stderr", "/dev/stdin", "/dev/tty", "/dev/zero"];
+impl Reading<'_> {
+    /// A command line that runs outside of the session's folder reads the folder in which it runs, as after a `cd`.
+    fn elsewhere<'b>(&self, facts: &Facts, file: &dyn Fn(Kind, &str, bool) -> Part<'b>) -> Option<Part<'b>> {
+        let folder = match &self.works_in {
+            WorksIn::SessionFolder => return None,
+            WorksIn::Folder(folder) => file(Kind::Read, folder, true),
+            WorksIn::Unclear => Part::File { kind: Kind::Read, lies: None, redirected: true },
+        };
+        (!is_inside(&folder, facts)).then_some(folder)
+    }
 
-fn redirected<'a>(
-    kind: Kind,
-    target: &Target,
-    file: &dyn Fn(Kind, &str, bool) -> Part<'a>,
-) -> Option<Part<'a>> {
-    match target_path(target) {
-        Some(path) if NOWHERE.contains(&path.as_str()) => None,
-        Some(path) => Some(file(kind, &path, true)),
-        None => Some(Part::File { kind, lies: None, redirected: true }),
+    fn redirected<'b>(
+        &self,
+        kind: Kind,
+        target: &Target,
+        file: &dyn Fn(Kind, &str, bool) -> Part<'b>,
+    ) -> Option<Part<'b>> {
+        let path = target_path(target);
+        if path.as_ref().is_some_and(|path| NOWHERE.contains(&path.as_str())) {
+            return None;
+        }
+        Some(match path.and_then(|path| self.works_in.path(path)) {
+            Some(path) => file(kind, &path, true),
+            None => Part::File { kind, lies: None, redirected: true },
+        })
     }
 }
 
-/// The path of a redirection, from the session's folder; `None` if it is not known.
+/// What a redirection to nowhere reads or writes is no part.
+const NOWHERE: [&str; 6] = ["/dev/null", "/dev/stdout", "/dev/stderr", "/dev/stdin", "/dev/tty", "/dev/zero"];
+
+/// The path of a redirection, from the folder in which the command line runs; `None` if it is not known.
 fn target_path(target: &Target) -> Option<String> {
     let path = match target.path.pieces.as_slice() {
         // `~/x` lies in the home folder, wherever the command runs.
@@ -279,7 +312,11 @@ pub fn decide(reading: &Reading<'_>, situation: Situation<'_>) -> Judgement {
         let rule = &ready.rule;
         let here = match &rule.scope {
             RuleScope::Session { session: only } => Some(*only) == session,
-            scope => facts.standing(scope) == Standing::Holds,
+            scope => match facts.standing(scope) {
+                Standing::Holds => true,
+                Standing::Unsure => rule.effect != Effect::Allow,
+                Standing::Elsewhere | Standing::Suspended => false,
+            },
         };
         here && !rule.is_expired(now)
     };

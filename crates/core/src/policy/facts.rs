@@ -31,6 +31,9 @@ pub struct Facts {
     pub places: BTreeMap<String, Place>,
     /// The session's folder and every folder above it, with what identifies each.
     pub above: Vec<(PathBuf, Identity)>,
+    /// The disk did not answer: `above` is what an earlier look found, or empty.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub stale: bool,
 }
 
 impl Facts {
@@ -44,11 +47,19 @@ impl Facts {
         self.own.iter().any(|own| path.starts_with(own))
     }
 
+    /// What counts while the disk does not answer: what these facts say, without the paths of a call.
+    #[must_use]
+    pub fn while_unanswered(self) -> Self {
+        Self { places: BTreeMap::new(), stale: true, ..self }
+    }
+
     /// Where a rule of this scope stands in this session.
     pub fn standing(&self, scope: &RuleScope) -> Standing {
         let RuleScope::Project { folder, identity, .. } = scope else { return Standing::Holds };
         match self.above.iter().find(|(above, _)| above == folder) {
+            None if self.above.is_empty() => Standing::Unsure,
             None => Standing::Elsewhere,
+            Some((_, found)) if found == identity && self.stale => Standing::Unsure,
             Some((_, found)) if found == identity => Standing::Holds,
             Some(_) => Standing::Suspended,
         }
@@ -60,6 +71,8 @@ impl Facts {
 pub enum Standing {
     /// It does.
     Holds,
+    /// The disk did not answer, so that it may: a rule that denies or asks is then in force, a rule that allows is not.
+    Unsure,
     /// It is for another folder.
     Elsewhere,
     /// Another folder stands where its folder was.

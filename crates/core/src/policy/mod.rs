@@ -7,6 +7,7 @@
 //! [`places`] and the kind of the [`tool`]. Frontends may lend rules and a mode to a session ([`lent`]). [`risk`] is for
 //! people. [`budget`] adds up what sessions use. docs/policy.md defines all of it for users.
 
+mod address;
 pub mod budget;
 pub mod check;
 pub mod commands;

@@ -6,7 +6,7 @@ use std::{fmt, str::FromStr};
 
 use serde::{Deserialize, Serialize};
 
-use super::tool::Kind;
+use super::tool::{KINDS, Kind};
 
 /// What happens to a call that no rule decides.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -30,17 +30,17 @@ pub enum Mode {
 pub const MODES: [Mode; 5] =
     [Mode::Default, Mode::AcceptEdits, Mode::Plan, Mode::DontAsk, Mode::BypassPermissions];
 
-/// A field of the table of modes and kinds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// A field of the table of modes and kinds. A later answer lets more happen without a person.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Answer {
-    /// Allow.
-    Allow,
-    /// Allow if everything that the call names is in the project; ask otherwise.
-    AllowInside,
-    /// Ask.
-    Ask,
     /// Deny.
     Deny,
+    /// Ask.
+    Ask,
+    /// Allow if everything that the call names is in the project; ask otherwise.
+    AllowInside,
+    /// Allow.
+    Allow,
 }
 
 impl Mode {
@@ -53,6 +53,11 @@ impl Mode {
             Self::DontAsk => "dontAsk",
             Self::BypassPermissions => "bypassPermissions",
         }
+    }
+
+    /// Does this mode let more happen without a person than `than` does?
+    pub fn widens(self, than: Self) -> bool {
+        KINDS.iter().any(|kind| self.answer(*kind) > than.answer(*kind))
     }
 
     /// What this mode answers to a call of this kind.
@@ -87,7 +92,7 @@ impl FromStr for Mode {
 
 #[cfg(test)]
 mod tests {
-    use super::{super::tool::KINDS, *};
+    use super::*;
 
     // covers: 002-066, 002-067, 002-068, 002-069, 002-145
     #[test]

@@ -5,7 +5,7 @@
 //! before the agent writes; it could then write there itself.
 
 use std::{
-    collections::{BTreeMap, VecDeque},
+    collections::VecDeque,
     ffi::OsString,
     fs, io,
     os::unix::fs::MetadataExt as _,
@@ -29,8 +29,7 @@ pub fn facts(folder: &Path, home: Option<&Path>, own: &[PathBuf], paths: &[Strin
         folder: real(folder).unwrap_or_default(),
         home: home.and_then(|home| real(home).ok()),
         own: own.iter().filter_map(|own| real(own).ok()).collect(),
-        places: BTreeMap::new(),
-        above: Vec::new(),
+        ..Facts::default()
     };
     found.above = found
         .folder

@@ -4,7 +4,11 @@
 //! read, and what is refused. Which calls a rule covers is decided in [`cover`](super::cover), and what follows from all
 //! rules together in [`decide`](mod@super::decide).
 
-use std::{fmt, path::PathBuf, str::FromStr};
+use std::{
+    fmt,
+    path::{Path, PathBuf},
+    str::FromStr,
+};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -140,6 +144,21 @@ impl fmt::Display for RuleScope {
             Self::Session { session } => write!(f, "session:{session}"),
         }
     }
+}
+
+/// The first rule that denies something in a session that works in this folder.
+pub(crate) fn denies_in<'a>(
+    mut rules: impl Iterator<Item = &'a Rule>,
+    folder: &Path,
+    now: Millis,
+) -> Option<&'a Rule> {
+    rules.find(|rule| {
+        let here = match &rule.scope {
+            RuleScope::Project { folder: project, .. } => folder.starts_with(project),
+            RuleScope::User | RuleScope::Session { .. } => true,
+        };
+        rule.effect == Effect::Deny && here && !rule.is_expired(now)
+    })
 }
 
 /// An example that a rule carries.

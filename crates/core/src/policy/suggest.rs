@@ -1,6 +1,7 @@
 //! Suggestions: the rule that would answer a request, for a person to look at and change before it is saved.
 
 use super::{
+    address::Address,
     commands,
     decide::Reading,
     tool::{Call, Kind},
@@ -23,8 +24,8 @@ pub fn from_ask(ask: &Ask) -> Option<String> {
             call.files().filter(|files| files.len() == 1).and_then(|mut files| files.pop())
         }
         Kind::Network => call.addresses().first().and_then(|address| {
-            let (_, rest) = address.split_once("://")?;
-            rest.split(['/', '?', '#', ':']).next().map(str::to_owned)
+            let mut read = Address::read(address).filter(|read| !read.has_user)?;
+            Some(read.hosts.swap_remove(0))
         }),
         Kind::Unknown => None,
     };

@@ -56,9 +56,46 @@ impl fmt::Display for Kind {
 }
 
 /// Tools that read, by the names of Claude Code, Codex, the ACP's kinds, Gemini, Qwen, OpenCode, Goose and others.
-const READS: &str = "read read_file readfile read_many_files notebookread view view_image glob grep grep_search \
-    search_file_content ls list list_dir list_directory list_files search find find_files file_search codebase_search \
-    think todowrite todoread todo_write update_plan save_memory";
+const READS: &str = "read read_file readfile read_many_files notebookread view view_image";
+
+/// Tools that search in files, or for files. Without a folder they search the folder in which the agent works.
+const SEARCHES: &str =
+    "glob grep grep_search search_file_content search find find_files file_search codebase_search";
+
+/// Tools that list a folder; without a name they list the folder in which the agent works.
+const LISTS: &str = "ls list list_dir list_directory list_files";
+
+/// Tools with which the agent takes notes for itself.
+const NOTES: &str = "think todowrite todoread todo_write update_plan save_memory";
+
+/// Tools that look for files by a pattern, which may begin in another folder.
+const BY_PATTERN: [&str; 4] = ["glob", "find", "find_files", "file_search"];
+
+/// What a search names besides folders: what it looks for, and what it shows.
+const SEARCH_KEYS: [&str; 22] = [
+    "pattern",
+    "patterns",
+    "query",
+    "queries",
+    "regex",
+    "regexp",
+    "text",
+    "keyword",
+    "keywords",
+    "search_term",
+    "glob",
+    "include",
+    "exclude",
+    "include_pattern",
+    "exclude_pattern",
+    "file_pattern",
+    "ignore",
+    "type",
+    "file_type",
+    "output_mode",
+    "description",
+    "explanation",
+];
 
 /// Tools that change files and do nothing else.
 const EDITS: &str = "edit multiedit multi_edit write notebookedit apply_patch patch write_file edit_file create_file \
@@ -74,7 +111,15 @@ const NETWORK: &str = "webfetch websearch web_fetch web_search google_web_search
 /// The kind of every known name, in lower case.
 static BY_NAME: LazyLock<HashMap<&str, Kind>> = LazyLock::new(|| {
     let mut all = HashMap::new();
-    let lists = [(READS, Kind::Read), (EDITS, Kind::Edit), (RUNS, Kind::Run), (NETWORK, Kind::Network)];
+    let lists = [
+        (READS, Kind::Read),
+        (SEARCHES, Kind::Read),
+        (LISTS, Kind::Read),
+        (NOTES, Kind::Read),
+        (EDITS, Kind::Edit),
+        (RUNS, Kind::Run),
+        (NETWORK, Kind::Network),
+    ];
     for (names, kind) in lists {
         for name in names.split_ascii_whitespace() {
             all.entry(name).or_insert(kind);
@@ -106,6 +151,41 @@ const FILE_KEYS: [&str; 16] = [
     "uri",
 ];
 
+/// Where a call names the folder in which its command runs.
+const FOLDER_KEYS: [&str; 8] = [
+    "cwd",
+    "workdir",
+    "working_dir",
+    "working_directory",
+    "workingDirectory",
+    "directory",
+    "dir_path",
+    "dir",
+];
+
+/// Where relative paths of a call begin.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum WorksIn {
+    /// In the session's folder.
+    SessionFolder,
+    /// In this folder, which itself may begin in the session's folder.
+    Folder(String),
+    /// Not clear.
+    Unclear,
+}
+
+impl WorksIn {
+    /// This path of a call, as a path from the session's folder; `None` if it is not clear where it begins.
+    pub(super) fn path(&self, path: String) -> Option<String> {
+        match self {
+            _ if path.starts_with('/') || path.starts_with("~/") => Some(path),
+            Self::SessionFolder => Some(path),
+            Self::Folder(folder) => Some(format!("{folder}/{path}")),
+            Self::Unclear => None,
+        }
+    }
+}
+
 /// How many files one call may name. An edit names one; a person looks at more than this.
 const FILES: usize = 64;
 
@@ -121,6 +201,8 @@ pub struct Call<'a> {
     pub input: &'a Value,
     /// Further files that the agent says it changes, or that made it ask.
     pub files: Vec<&'a str>,
+    /// The folder in which the agent makes the call, if the agent says so outside of the input.
+    pub folder: Option<&'a str>,
     /// The agent has a reason of its own to ask about this call.
     pub has_reason: bool,
 }
@@ -128,12 +210,12 @@ pub struct Call<'a> {
 impl<'a> Call<'a> {
     /// A call that only a name and an input are known of.
     pub fn new(tool: &'a str, input: &'a Value) -> Self {
-        Self { tool, input, files: vec![], has_reason: false }
+        Self { tool, input, files: vec![], folder: None, has_reason: false }
     }
 
     /// The call that a request asks about; `None` if it asks something else.
     pub fn of(ask: &'a Ask) -> Option<Self> {
-        let Ask::Permission { tool_name, input, changes, reason, blocked_path, .. } = ask else {
+        let Ask::Permission { tool_name, input, changes, reason, blocked_path, folder, .. } = ask else {
             return None;
         };
         let mut files: Vec<&str> = Vec::new();
@@ -142,7 +224,8 @@ impl<'a> Call<'a> {
             files.extend(change.from.as_deref());
         }
         files.extend(blocked_path.as_deref());
-        Some(Self { tool: tool_name, input, files, has_reason: reason.is_some() || blocked_path.is_some() })
+        let has_reason = reason.is_some() || blocked_path.is_some();
+        Some(Self { tool: tool_name, input, files, folder: folder.as_deref(), has_reason })
     }
 
     /// What kind of thing it does.
@@ -166,13 +249,55 @@ impl<'a> Call<'a> {
         }
     }
 
+    /// Does a call that reads and names no file read only in the folder in which the agent works? Not if the input says
+    /// something that is not understood, which may be a file.
+    pub(super) fn reads_here(&self) -> bool {
+        let is_one_of =
+            |names: &str| names.split_ascii_whitespace().any(|name| self.tool.eq_ignore_ascii_case(name));
+        if is_one_of(NOTES) {
+            return true;
+        }
+        let Some(fields) = self.input.as_object() else { return false };
+        let mut said =
+            fields.iter().filter(|(_, value)| value.is_string() || value.is_array() || value.is_object());
+        let is_known = said.clone().all(|(key, _)| SEARCH_KEYS.contains(&key.as_str()));
+        is_known && (is_one_of(LISTS) || is_one_of(SEARCHES) && said.next().is_some())
+    }
+
+    /// Where its relative paths begin.
+    pub fn works_in(&self) -> WorksIn {
+        let mut folder: Option<String> = self.folder.map(str::to_owned);
+        if self.kind() == Kind::Run {
+            let mut named = None;
+            for value in
+                FOLDER_KEYS.iter().filter_map(|key| self.input.get(key)).filter(|value| !value.is_null())
+            {
+                match (value.as_str(), named) {
+                    (Some(text), None) => named = Some(text),
+                    (Some(text), Some(before)) if text == before => {}
+                    _ => return WorksIn::Unclear,
+                }
+            }
+            folder = match (folder, named) {
+                (Some(folder), Some(named)) if !named.starts_with('/') => Some(format!("{folder}/{named}")),
+                (_, Some(named)) => Some(named.to_owned()),
+                (folder, None) => folder,
+            };
+        }
+        match folder {
+            None => WorksIn::SessionFolder,
+            Some(folder) if is_unclear(&folder) => WorksIn::Unclear,
+            Some(folder) => WorksIn::Folder(folder),
+        }
+    }
+
     /// The files that it names; `None` if that is not clear.
     pub fn files(&self) -> Option<Vec<String>> {
         let mut files = self.files.clone();
         named(self.input, DEPTH, &mut files)?;
         if self.kind() == Kind::Read
             && let Some(pattern) = self.input.get("pattern").and_then(Value::as_str)
-            && self.tool.eq_ignore_ascii_case("glob")
+            && BY_PATTERN.iter().any(|tool| self.tool.eq_ignore_ascii_case(tool))
         {
             // The folder that the pattern begins in.
             files.push(pattern.split(['*', '?', '[', '{']).next().unwrap_or_default());
@@ -184,14 +309,19 @@ impl<'a> Call<'a> {
         (!unclear).then(|| files.into_iter().map(str::to_owned).collect())
     }
 
-    /// The addresses that it names.
+    /// The addresses that it names: under a usual key, and wherever else something looks like an address.
     pub fn addresses(&self) -> Vec<&'a str> {
-        ["url", "urls", "uri"]
-            .iter()
-            .filter_map(|key| self.input.get(key))
-            .flat_map(|value| match value {
-                Value::Array(all) => all.iter().filter_map(Value::as_str).collect::<Vec<_>>(),
-                value => value.as_str().into_iter().collect(),
+        let fields = self.input.as_object().into_iter().flatten();
+        fields
+            .flat_map(|(key, value)| {
+                let texts = match value {
+                    Value::Array(all) => all.iter().filter_map(Value::as_str).collect::<Vec<_>>(),
+                    value => value.as_str().into_iter().collect(),
+                };
+                let is_usual = ["url", "urls", "uri"].contains(&key.as_str());
+                texts
+                    .into_iter()
+                    .filter(move |text| is_usual || text.starts_with("http:") || text.starts_with("https:"))
             })
             .collect()
     }
@@ -295,6 +425,7 @@ mod tests {
             changes: vec![change],
             reason: None,
             blocked_path: Some("/blocked".into()),
+            folder: None,
             suggestions: vec![],
             options: vec![],
         };

@@ -204,6 +204,18 @@ pub enum Doer {
     Portolan,
     /// The agent does it, and has its own ways to decide. Only a rule that denies or asks counts.
     Agent,
+    /// Portolan does it as part of a call that was allowed in this turn: the report names that call. A rule that denies
+    /// or asks still counts, and so does everything else if only a mode allowed the call.
+    Approved(Approval),
+}
+
+/// What an approved call says about the work that is done as a part of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Approval {
+    /// It names the same file or the same command.
+    Named,
+    /// It names no file and no command.
+    Bare,
 }
 
 /// A report from an agent to its session.

@@ -12,11 +12,13 @@ use super::{Registry, broken, gone, past::Importing};
 use crate::{
     Action, CommandId, DaemonEvent, Event, LogId, Principal, Refusal, RefusalCode, Role, Seq, SessionId,
     SessionSpec, WayOut,
+    capabilities::Asks,
     command::{Command, CommandKey, Stage},
     log::Book,
     ports::{Agent, CommandRow, Op, Page, Write},
     session::{
         machine::{Machine, hex},
+        spending::SessionBudget,
         state::{State, Summary},
         task::{DELETED, Handle, Mail, Origin},
     },
@@ -105,8 +107,14 @@ impl Registry {
             Known::Promised(session) => session,
             Known::Nothing => SessionId::new(),
         };
-        let now = self.wake(like).await?.log.state().summary.clone();
-        let born = self.origin(like).await?.spec;
+        let handle = self.wake(like).await?;
+        let mut born = self.origin(like).await?.spec;
+        let now = {
+            let state = handle.log.state();
+            born.budget = state.budget.as_ref().map(SessionBudget::terms);
+            born.deadline_seconds = state.spec.deadline_seconds;
+            state.summary.clone()
+        };
         let (mut model, mut mode) = (born.model.clone(), born.mode.clone());
         // The agent may report a model or mode that cannot be requested.
         if let Some(capabilities) = self.agent(&born.agent).map(|agent| agent.capabilities()) {
@@ -262,12 +270,33 @@ impl Registry {
             let message = format!("session `{}` has entries 1 to {}", point.session, snapshot.seq);
             return Err(Refusal::new(RefusalCode::Invalid, message));
         }
-        let source = self.origin(point.session).await?.spec;
+        let mut source = self.origin(point.session).await?.spec;
+        self.renew(who, &mut source, &snapshot.state);
         let last_message = self.last_message(point.session, upto).await?;
         let at_message = last_message.clone().filter(|_| upto < snapshot.seq);
         let agent_session = snapshot.state.summary.agent_session.clone();
         let (session, head) = (point.session, snapshot.seq);
         Ok(Fork { session, upto, head, source, agent_session, at_message, last_message })
+    }
+
+    /// The settings of a session as they are now, not as they were at its beginning.
+    fn renew(&self, who: &Principal, spec: &mut SessionSpec, now: &State) {
+        spec.budget = now.budget.as_ref().map(SessionBudget::terms);
+        spec.deadline_seconds = now.spec.deadline_seconds;
+        if spec.mode == now.summary.mode {
+            return;
+        }
+        // The agent may have reported a mode that nobody can request; then the fork begins in the mode that asks.
+        let can_be = |mode: &String| {
+            let capabilities = self.agent(&spec.agent)?.capabilities();
+            let asks = capabilities.asks(mode);
+            let takes =
+                capabilities.options.contains(&SpecOption::Mode) && capabilities.has_mode(mode).is_ok();
+            let may =
+                asks != Asks::Unknown || who.may_use_mode(mode, asks, self.shared.policy.bypass).is_ok();
+            (takes && may).then_some(())
+        };
+        spec.mode = now.summary.mode.clone().filter(|mode| can_be(mode).is_some());
     }
 
     /// The agent's own id of the last message up to `upto`.

@@ -10,7 +10,7 @@ use super::Registry;
 use crate::{
     Action, Capabilities, Principal, Refusal, RefusalCode, SessionSpec, WayOut,
     capabilities::{Asks, RulesBind, shown},
-    policy::{Effect, Rule, RuleScope},
+    policy::{Rule, rule::denies_in},
     ports::{Agent, Means},
     request::Answer,
     session::task::Handle,
@@ -57,14 +57,8 @@ impl Registry {
         let now = self.shared.clock.now();
         let log = self.shared.daemon.log();
         let daemon = log.state();
-        let holds = |rule: &&Rule| {
-            let here = match &rule.scope {
-                RuleScope::Project { folder: project, .. } => folder.starts_with(project),
-                RuleScope::User | RuleScope::Session { .. } => true,
-            };
-            rule.effect == Effect::Deny && here && !rule.is_expired(now)
-        };
-        let Some(rule) = daemon.rules.iter().chain(of_session).find(holds) else { return Ok(()) };
+        let rules = daemon.rules.iter().chain(of_session);
+        let Some(rule) = denies_in(rules, folder, now) else { return Ok(()) };
         let why = format!(
             "in the mode `{}` the agent acts without asking, and the rule `{}` could not stop the agent; use a mode \
              that asks",

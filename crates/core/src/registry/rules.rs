@@ -252,6 +252,7 @@ impl Registry {
             changes: vec![],
             reason: None,
             blocked_path: None,
+            folder: None,
             suggestions: vec![],
             options: vec![],
         };

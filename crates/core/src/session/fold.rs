@@ -60,6 +60,9 @@ impl State {
             now.supported_commands = now.supported_commands.take().or(known.supported_commands);
         }
         self.agent.merge(info.clone());
+        if info.mode.is_some() {
+            self.agent.own_mode = None;
+        }
         let known = &self.agent;
         if info.agent_session.is_some() {
             self.summary.agent_session.clone_from(&known.agent_session);
@@ -170,6 +173,7 @@ impl State {
             Setting::Mode { mode } => {
                 self.summary.mode = Some(mode.clone());
                 self.agent.mode = Some(mode.clone());
+                self.agent.own_mode = None;
             }
             Setting::Thinking { tokens } => self.thinking = *tokens,
             Setting::Environment { names } => {
@@ -218,6 +222,7 @@ impl Folded for State {
                 self.summary.error = None;
                 self.summary.asleep = false;
                 self.pid = None;
+                self.agent.own_mode = None;
                 self.stopped = false;
             }
             Event::AgentStarted { pid, version, capabilities, .. } => {
@@ -240,6 +245,7 @@ impl Folded for State {
             Event::AgentExited { exit, .. } => {
                 self.pid = None;
                 self.activity = None;
+                self.agent.own_mode = None;
                 self.summary.asleep = exit.reason == ExitReason::Idle;
                 let failed = exit.reason.is_error();
                 self.summary.status = if failed { Status::Error } else { Status::Terminated };

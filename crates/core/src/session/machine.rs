@@ -10,6 +10,7 @@ mod commands;
 pub(crate) mod instructions;
 mod life;
 pub(crate) mod memory;
+mod modes;
 mod prompts;
 mod reports;
 mod requests;
@@ -163,6 +164,11 @@ impl Machine {
             held: HashSet::new(),
             shutting_down: false,
         }
+    }
+
+    /// The daemon's rules of this moment.
+    pub fn know_rules(&mut self, rules: Arc<RuleSet>) {
+        self.rules = rules;
     }
 
     /// What the next requests are judged by.

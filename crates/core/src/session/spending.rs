@@ -36,6 +36,11 @@ impl SessionBudget {
         Self { limits, per, since: at, spent: Spending::default() }
     }
 
+    /// The limits, without what was used.
+    pub(crate) fn terms(&self) -> BudgetTerms {
+        BudgetTerms { limits: self.limits, per: self.per }
+    }
+
     /// What counts at this time, without the running turn.
     pub fn spent_at(&self, now: Millis) -> Spending {
         let over = self.per == Some(Period::Day) && day_of(now) > day_of(self.since);

@@ -422,6 +422,7 @@ impl Task {
         if let Some(marks) = &mut working.marks {
             marks.fold(count);
         }
+        self.machine.know_rules(Arc::clone(&self.rules.borrow()));
         let mut book = self.log.book();
         for report in working.unfolded.drain(..count) {
             if let Report::Exited(exit) = &report {

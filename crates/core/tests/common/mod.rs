@@ -11,6 +11,7 @@ use portolan_core::{
     capabilities::Asks,
     event::Content,
     log::delivery::{Delivery, Mode, Start},
+    policy::{Effect, Rule, RuleDraft, rule::ScopeDraft},
     ports::{Account, Clock, LoginWay, Means, Past, Store},
     registry::{Registry, SessionReader},
     session::machine::Policy,
@@ -140,6 +141,21 @@ impl World {
     pub(crate) async fn attach(&self, session: SessionId, start: Start) -> Reader {
         let reader = self.registry.attach(&owner(), session, start, Mode::Every).await.expect("a reader");
         Reader { reader, seen: Vec::new() }
+    }
+
+    /// Makes a rule, as the owner.
+    pub(crate) async fn rule(&self, effect: Effect, text: &str, scope: ScopeDraft) -> Rule {
+        let draft = RuleDraft {
+            effect,
+            text: text.into(),
+            scope,
+            overridable: false,
+            expires_in_seconds: None,
+            comment: None,
+            matches: vec![],
+            does_not_match: vec![],
+        };
+        self.registry.add_rule(&owner(), CommandId::random(), draft).await.expect("a rule")
     }
 
     pub(crate) async fn prompt(&self, session: SessionId, text: &str) -> Seq {

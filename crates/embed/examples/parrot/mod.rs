@@ -115,6 +115,7 @@ impl Life {
             changes: vec![],
             reason: None,
             blocked_path: None,
+            folder: None,
             suggestions: vec![],
             options: vec![],
         };

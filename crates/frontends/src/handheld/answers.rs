@@ -283,6 +283,7 @@ mod tests {
             changes: vec![],
             reason: None,
             blocked_path: None,
+            folder: None,
             suggestions: vec![json!({ "type": "setMode", "mode": "acceptEdits" })],
             options: vec![],
         }

@@ -117,7 +117,8 @@ pub(crate) enum Audit {
 /// Which records of the audit.
 #[derive(Debug, Args)]
 pub(crate) struct Wanted {
-    /// Only records that are at most this old, such as 12h or 30d; default: all
+    /// Only records since then: a duration such as 12h or 30d, a day such as 2026-11-18 (UTC), or a time in RFC 3339;
+    /// default: all
     #[arg(long, value_name = "TIME")]
     pub(crate) since: Option<String>,
     /// Only records of this actor: part of a name, the id of a token, a frontend, an address, or one of the words

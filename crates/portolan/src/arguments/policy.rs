@@ -150,7 +150,8 @@ pub(crate) struct Simulate {
     /// Where the rule would hold: `user`, `project:DIR` or `session:ID`
     #[arg(long, default_value = "user")]
     pub(crate) scope: String,
-    /// Only requests that are at most this old, such as 12h or 30d; default: all
+    /// Only requests since then: a duration such as 12h or 30d, a day such as 2026-11-18 (UTC), or a time in RFC 3339;
+    /// default: all
     #[arg(long, value_name = "TIME")]
     pub(crate) since: Option<String>,
 }

@@ -6,7 +6,7 @@ use std::{
 };
 
 use indexmap::IndexMap;
-use portolan_core::event::Content;
+use portolan_core::{Millis, event::Content};
 use serde::de::DeserializeOwned;
 
 use crate::failure::{Failure, Outcome};
@@ -154,6 +154,27 @@ pub(super) fn seconds(given: &str) -> Outcome<u64> {
     number.checked_mul(factor).filter(|seconds| *seconds > 0).ok_or_else(wrong)
 }
 
+/// A moment: how long ago it was, such as `12h` or `30d`, the beginning of a day in UTC, or a time in RFC 3339.
+pub(super) fn moment(given: &str, now: Millis) -> Outcome<Millis> {
+    if let Ok(ago) = seconds(given) {
+        let span = i64::try_from(ago.saturating_mul(1000)).unwrap_or(i64::MAX);
+        return Ok(Millis(now.0.saturating_sub(span)));
+    }
+    // The date of a time without its zone would be read, too.
+    let is_day = given.len() == "2026-11-18".len();
+    let day = || {
+        let date = given.parse::<jiff::civil::Date>().ok().filter(|_| is_day)?;
+        date.to_zoned(jiff::tz::TimeZone::UTC).ok()
+    };
+    let at = given.parse::<jiff::Timestamp>().ok().or_else(|| Some(day()?.timestamp()));
+    at.map(|at| Millis(at.as_millisecond())).ok_or_else(|| {
+        Failure::usage(format!(
+            "`{given}` is no time; use a duration such as 12h or 30d, a day such as 2026-11-18, or a time such as \
+             2026-11-18T09:30:00Z"
+        ))
+    })
+}
+
 /// Asks a yes-or-no question. The answer is no if there is no terminal to ask.
 pub(super) fn confirm(question: &str) -> bool {
     use std::io::IsTerminal as _;
@@ -184,6 +205,22 @@ mod tests {
         assert_eq!(seconds("30d").unwrap(), 2_592_000);
         for wrong in ["", "5", "h", "0h", "5w", "-1s", "5é", "99999999999999999999d"] {
             assert!(seconds(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_moment_is_a_duration_before_now_or_a_date_or_a_time() {
+        let now = Millis(1_800_000_000_000);
+        for (given, at) in [
+            ("12h", now.0 - 12 * 3_600_000),
+            ("2026-11-18", 1_794_960_000_000),
+            ("2026-11-18T09:30:00Z", 1_794_994_200_000),
+            ("2026-11-18T10:30:00.250+01:00", 1_794_994_200_250),
+        ] {
+            assert_eq!(moment(given, now).unwrap(), Millis(at), "{given}");
+        }
+        for wrong in ["", "yesterday", "2026-13-01", "2026-11-18T09:30:00", "2026-11-18 or so"] {
+            assert!(moment(wrong, now).is_err(), "{wrong}");
         }
     }
 

@@ -315,10 +315,7 @@ async fn requests(client: &mut Client, session: SessionId) -> Outcome<Vec<(Reque
 
 pub(super) async fn simulate(context: &Context, asked: Simulate) -> Outcome {
     let Simulate { effect, covers, scope, since } = asked;
-    let since = since.as_deref().map(inputs::seconds).transpose()?.map(|seconds| {
-        let span = i64::try_from(seconds.saturating_mul(1000)).unwrap_or(i64::MAX);
-        Millis(Millis::now().0.saturating_sub(span))
-    });
+    let since = since.as_deref().map(|given| inputs::moment(given, Millis::now())).transpose()?;
     let mut client = context.client().await?;
     let rule = RuleDraft::new(effect, covers, scope_of(&mut client, &scope).await?);
     let line = format!("{} {}", rule.effect, rule.text);

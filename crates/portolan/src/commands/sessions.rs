@@ -218,6 +218,9 @@ fn describe(seq: Seq, state: &State) -> String {
     if let Some(mode) = &summary.mode {
         row("mode", clean::line(mode));
     }
+    if let Some(own) = &state.agent.own_mode {
+        row("agent's mode", format!("{} (policy goes by the mode)", clean::line(own)));
+    }
     if let Some(agent_session) = &summary.agent_session {
         row("agent session", clean::line(agent_session));
     }

@@ -108,6 +108,7 @@ fn asked(number: u64, tool: &str, changes: Vec<FileChange>) -> Event {
         changes,
         reason: None,
         blocked_path: None,
+        folder: None,
         suggestions: vec![],
         options: vec![],
     };

@@ -51,11 +51,14 @@ fn shown(request: &Request, extent: Extent) -> Vec<Line> {
     ];
     let mut body = Vec::new();
     match &request.ask {
-        Ask::Permission { input, description, changes, reason, blocked_path, options, .. } => {
+        Ask::Permission { input, description, changes, reason, blocked_path, folder, options, .. } => {
             text(&mut body, Style::Plain, description.as_deref());
             text(&mut body, Style::Dim, reason.as_deref());
             if let Some(path) = blocked_path {
                 body.push(Line::new(Style::Dim, format!("because of {}", clean::visible(path))));
+            }
+            if let Some(folder) = folder {
+                body.push(Line::new(Style::Dim, format!("in the folder {}", clean::visible(folder))));
             }
             let most = if extent == Extent::Block { DIFF_LINES } else { usize::MAX };
             body.extend(diff::lines(changes, most));

@@ -29,6 +29,17 @@ pub(crate) fn cost(usd: f64) -> String {
     if usd > 0.0 && usd < 0.01 { format!("${usd:.4}") } else { format!("${usd:.2}") }
 }
 
+/// The session's mode, with the mode that the agent has put itself into.
+pub(crate) fn mode(state: &State) -> Option<String> {
+    let own = state.agent.own_mode.as_deref().map(|own| format!("the agent itself: {}", clean::line(own)));
+    match (state.summary.mode.as_deref(), own) {
+        (Some(mode), Some(own)) => Some(format!("mode {} ({own})", clean::line(mode))),
+        (Some(mode), None) => Some(format!("mode {}", clean::line(mode))),
+        (None, Some(own)) => Some(format!("mode default ({own})")),
+        (None, None) => None,
+    }
+}
+
 /// Model, mode, context, cost, and who else reads the session.
 pub(crate) fn line(state: &State, present: &[Presence]) -> Line {
     let summary = &state.summary;
@@ -37,7 +48,7 @@ pub(crate) fn line(state: &State, present: &[Presence]) -> Line {
         _ => word(summary).to_owned(),
     }];
     parts.extend(summary.model.as_deref().map(clean::line));
-    parts.extend(summary.mode.as_deref().map(|mode| format!("mode {}", clean::line(mode))));
+    parts.extend(mode(state));
     if let Some(used) = state.context_used.filter(|_| state.context_window > 0) {
         parts.push(format!("context {}%", used.saturating_mul(100) / state.context_window));
     }

@@ -259,7 +259,7 @@ fn base_name(program: &str) -> &str {
 }
 
 /// Is the program found by its name, or in a folder where systems install programs?
-fn is_usual_place(program: &str) -> bool {
+pub fn is_usual_place(program: &str) -> bool {
     const PLACES: &[&str] = &[
         "/bin/",
         "/usr/bin/",

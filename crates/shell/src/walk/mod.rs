@@ -10,6 +10,8 @@ mod places;
 mod redirections;
 mod texts;
 
+pub use commands::is_usual_place;
+
 pub(crate) use texts::joined;
 
 use crate::limits::{MAX_DEPTH, MAX_PARTS};

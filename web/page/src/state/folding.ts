@@ -5,7 +5,7 @@
  * shows are folded. test/folds.test.ts lists these parts, and compares them with the program's fold.
  */
 
-import type { Actor, Capabilities, EntryFrame, OpenCommand, Rule, State } from "@portolan/client";
+import type { Actor, AgentInfo, Capabilities, EntryFrame, OpenCommand, Rule, State } from "@portolan/client";
 
 /** How many uncertain commands are kept for "send again". */
 const UNCERTAIN = 32;
@@ -19,7 +19,7 @@ export function fold(state: State, { seq, at, by, event }: EntryFrame): State {
         agent: event.copy ? state.agent : { ...state.agent, agent_session: event.past },
       };
     case "agent_starting":
-      return { ...state, generation: event.generation, capabilities: event.capabilities };
+      return { ...state, generation: event.generation, capabilities: event.capabilities, agent: back(state.agent) };
     case "agent_started":
       return {
         ...state,
@@ -35,7 +35,7 @@ export function fold(state: State, { seq, at, by, event }: EntryFrame): State {
       return {
         ...state,
         capabilities,
-        agent: { ...state.agent, ...info },
+        agent: { ...(info.mode === undefined ? state.agent : back(state.agent)), ...info },
         mcp_servers: info.mcp_servers ?? state.mcp_servers,
         summary: {
           ...state.summary,
@@ -66,7 +66,7 @@ export function fold(state: State, { seq, at, by, event }: EntryFrame): State {
     }
     case "agent_exited": {
       const { activity: _activity, ...rest } = state;
-      return rest;
+      return { ...rest, agent: back(state.agent) };
     }
     case "activity": {
       const { activity: _activity, ...rest } = state;
@@ -141,7 +141,7 @@ export function fold(state: State, { seq, at, by, event }: EntryFrame): State {
       const { setting } = event;
       if (setting.name === "mode") {
         const { mode } = setting;
-        return { ...state, summary: { ...state.summary, mode }, agent: { ...state.agent, mode } };
+        return { ...state, summary: { ...state.summary, mode }, agent: { ...back(state.agent), mode } };
       }
       if (setting.name === "model") {
         const { model: _listed, ...summary } = state.summary;
@@ -199,6 +199,11 @@ function withRules(state: State, session_rules: Rule[]): State {
   const rules = texts.filter((text, index) => index === 0 || text !== texts[index - 1]);
   const { session_rules: _before, ...rest } = state;
   return session_rules.length === 0 ? { ...rest, rules } : { ...rest, rules, session_rules };
+}
+
+/** The agent is no longer in a mode of its own. */
+function back({ own_mode: _own, ...agent }: AgentInfo): AgentInfo {
+  return agent;
 }
 
 /** Lists that an agent also reports separately: new capabilities without these lists do not remove them. */

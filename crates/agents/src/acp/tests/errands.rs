@@ -2,7 +2,7 @@
 
 use portolan_core::{
     policy::{Call, Decision, Kind},
-    ports::{Doer, Order, Report},
+    ports::{Approval, Doer, Order, Report},
     request::{Answer, Ask},
 };
 use serde_json::{Value, json};
@@ -52,6 +52,16 @@ fn asked(out: &Output) -> Vec<(String, String)> {
     out.reports.iter().filter_map(about).collect()
 }
 
+/// The approved call that a task belongs to.
+fn within(out: &Output) -> Option<(&str, Approval)> {
+    out.reports.iter().find_map(|report| match report {
+        Report::Unasked { tool: Some(tool), doer: Doer::Approved(approval), .. } => {
+            Some((tool.as_str(), *approval))
+        }
+        _ => None,
+    })
+}
+
 #[test]
 fn what_the_agent_did_not_ask_about_is_a_request_before_it_is_done() {
     let mut acp = at_work();
@@ -86,7 +96,13 @@ fn nobody_is_asked_twice_about_a_file_or_a_command() {
     said(&mut acp, &permission(1, "t1", "edit", &json!({ "file_path": "/work/a.txt" })));
     answer(&mut acp, 1, Answer::allow());
     let out = said(&mut acp, &write(2, "/work/a.txt"));
-    assert_eq!((asked(&out), out.tasks.len()), (vec![], 1), "it was allowed");
+    assert_eq!(
+        (within(&out), out.tasks.len()),
+        (Some(("t1", Approval::Named)), 0),
+        "only a rule may forbid it"
+    );
+    let checked = Order::Checked { key: "2".into(), decision: Decision::Allow };
+    assert_eq!(told(&mut acp, 0, checked).tasks.len(), 1, "it was allowed");
     assert_eq!(asked(&said(&mut acp, &write(3, "/work/b.txt"))).len(), 1, "another file");
     let done = json!({ "sessionUpdate": "tool_call_update", "toolCallId": "t1", "status": "completed" });
     said(&mut acp, &update(&done));
@@ -94,8 +110,15 @@ fn nobody_is_asked_twice_about_a_file_or_a_command() {
 
     said(&mut acp, &permission(5, "t2", "execute", &json!({ "command": "cargo test" })));
     answer(&mut acp, 5, Answer::allow());
-    assert_eq!(said(&mut acp, &run(6, "bash", &["-c", "cargo test"])).tasks.len(), 1);
-    assert_eq!(asked(&said(&mut acp, &run(7, "bash", &["-c", "cargo test"]))).len(), 1, "once");
+    let again = |acp: &mut Translate, id: u64| said(acp, &run(id, "bash", &["-c", "cargo test"]));
+    assert_eq!(within(&again(&mut acp, 6)), Some(("t2", Approval::Named)));
+    assert_eq!(within(&again(&mut acp, 7)), None, "once");
+
+    said(&mut acp, &permission(8, "t3", "edit", &json!({})));
+    answer(&mut acp, 8, Answer::allow());
+    let mut bare = write(9, "/work/c.txt");
+    bare["params"]["toolCallId"] = json!("t3");
+    assert_eq!(within(&said(&mut acp, &bare)), Some(("t3", Approval::Bare)));
 }
 
 // covers: 002-077
@@ -147,4 +170,29 @@ fn the_command_line_shows_the_folder_and_the_variables() {
     assert_eq!(asked(&said(&mut acp, &request(2, "terminal/create", &line)))[0].1, "ls | wc -l");
     let program = json!({ "command": "FOO=1", "args": [] });
     assert_eq!(asked(&said(&mut acp, &request(3, "terminal/create", &program)))[0].1, "'FOO=1'");
+}
+
+/// The title is for people, and an agent may write anything there.
+#[test]
+fn a_tool_of_another_kind_is_not_known_by_its_title() {
+    let mut acp = at_work();
+    let mut named = |title: &str, kind: &str| {
+        let mut asks = permission(1, "t", kind, &json!({ "thought": "hm" }));
+        asks["params"]["toolCall"]["title"] = json!(title);
+        let out = said(&mut acp, &asks);
+        answer(&mut acp, 1, Answer::deny(None));
+        let done = json!({ "sessionUpdate": "tool_call_update", "toolCallId": "t", "status": "completed" });
+        said(&mut acp, &update(&done));
+        let ask = out.reports.iter().find_map(|report| match report {
+            Report::RequestOpened { ask, .. } => Some((**ask).clone()),
+            _ => None,
+        });
+        let Some(Ask::Permission { tool_name, .. }) = ask else { panic!("{out:?}") };
+        (Kind::of(&tool_name), tool_name)
+    };
+    for title in ["think", "Read", "bash"] {
+        assert_eq!(named(title, "other"), (Kind::Unknown, "other".into()), "{title}");
+    }
+    assert_eq!(named("Sail home", "other"), (Kind::Unknown, "Sail home".into()));
+    assert_eq!(named("anything", "think").0, Kind::Read);
 }

@@ -65,6 +65,7 @@ fn setup() -> Setup {
     Setup {
         session: SessionId::from_u128(0),
         generation: Generation(0),
+        folder: "/workspace/demo".into(),
         version: None,
         initialize: Value::Null,
         servers: IndexMap::new(),

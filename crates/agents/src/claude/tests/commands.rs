@@ -178,6 +178,26 @@ fn before_a_call_that_is_not_asked_about_policy_is_asked_and_only_a_rule_has_an_
     }
 }
 
+#[test]
+fn the_folder_that_the_hook_names_is_the_folder_of_the_call() {
+    let folder_of = |cwd: &str| {
+        let mut translate = ready();
+        let mut hook = before_call("Bash", &json!({ "command": "ls" }));
+        hook["request"]["input"]["cwd"] = json!(cwd);
+        said(&mut translate, &hook);
+        let mut request = tool_request();
+        request["request_id"] = json!("k2");
+        request["request"]["tool_use_id"] = json!("toolu_1");
+        let out = said(&mut translate, &request);
+        let [Report::RequestOpened { ask, .. }] = &out.reports[..] else { panic!("{out:?}") };
+        let Ask::Permission { folder, input, .. } = &**ask else { panic!("{ask:?}") };
+        assert_eq!(input["command"], "ls");
+        folder.clone()
+    };
+    assert_eq!(folder_of("/workspace/demo"), None, "the session's");
+    assert_eq!(folder_of("/workspace/demo/sub").as_deref(), Some("/workspace/demo/sub"));
+}
+
 // covers: 002-071
 #[test]
 fn a_call_that_a_rule_denies_is_stopped_with_the_words_of_the_rule() {
@@ -195,15 +215,19 @@ fn a_call_that_a_rule_denies_is_stopped_with_the_words_of_the_rule() {
 
 // covers: 002-077
 #[test]
-fn a_call_that_policy_has_not_seen_does_not_run_after_an_interrupt() {
-    let mut translate = ready();
-    told(&mut translate, 1, Order::Prompt { content: vec![Content::text("go")] });
-    said(&mut translate, &before_call("Bash", &json!({ "command": "ls" })));
-    let out = told(&mut translate, 2, Order::Interrupt);
-    let released = written(&out).into_iter().find(|line| line["type"] == "control_response").unwrap();
-    let output = &released["response"]["response"]["hookSpecificOutput"];
-    assert_eq!(output["permissionDecision"], "deny");
-    assert_eq!(output["permissionDecisionReason"], "Approval cancelled for tool Bash");
+fn a_call_that_policy_has_not_seen_does_not_run_after_an_interrupt_or_a_stop() {
+    let interrupt = |translate: &mut Translate| told(translate, 2, Order::Interrupt);
+    let stop = |translate: &mut Translate| output_of(|out| translate.farewell(out));
+    for end in [interrupt as fn(&mut Translate) -> Output, stop] {
+        let mut translate = ready();
+        told(&mut translate, 1, Order::Prompt { content: vec![Content::text("go")] });
+        said(&mut translate, &before_call("Bash", &json!({ "command": "ls" })));
+        let out = end(&mut translate);
+        let released = written(&out).into_iter().find(|line| line["type"] == "control_response").unwrap();
+        let output = &released["response"]["response"]["hookSpecificOutput"];
+        assert_eq!(output["permissionDecision"], "deny");
+        assert_eq!(output["permissionDecisionReason"], "Approval cancelled for tool Bash");
+    }
 }
 
 #[test]

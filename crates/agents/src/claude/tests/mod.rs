@@ -41,6 +41,7 @@ fn setup(version: Version, repeats: Repeats) -> Setup {
     Setup {
         session: SESSION,
         generation: Generation(1),
+        folder: "/workspace/demo".into(),
         version: Some(version),
         initialize: json!({ "subtype": "initialize", "forwardSubagentText": true }),
         servers: IndexMap::new(),

@@ -34,6 +34,7 @@ impl Translate {
             changes,
             reason: some_text(params, "reason"),
             blocked_path: some_text(params, "grantRoot"),
+            folder: None,
             suggestions: vec![],
             options: vec![option(FOR_SESSION, "Yes, and these files for this session"), cancel()],
         };
@@ -70,6 +71,7 @@ impl Translate {
             changes: vec![],
             reason: some_text(params, "message"),
             blocked_path: None,
+            folder: None,
             suggestions: vec![],
             options: options.chain([cancel()]).collect(),
         };
@@ -117,6 +119,7 @@ pub(super) fn command(params: &Value) -> Option<Opened> {
         changes: vec![],
         reason: Some(reason).filter(|reason| !reason.is_empty()),
         blocked_path: None,
+        folder: None,
         suggestions: Some(amendment.clone()).filter(Value::is_array).into_iter().collect(),
         options,
     };
@@ -180,6 +183,7 @@ pub(super) fn permissions(params: &Value) -> Option<Opened> {
         changes: vec![],
         reason: some_text(params, "reason"),
         blocked_path: None,
+        folder: None,
         suggestions: vec![],
         options: vec![option("session", "Yes, for this session")],
     };

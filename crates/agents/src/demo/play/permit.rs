@@ -91,6 +91,7 @@ impl Stage {
             // The agent asks about everything: this call has no special reason.
             reason: None,
             blocked_path: None,
+            folder: None,
             suggestions: vec![
                 json!({"type": "addRules", "rules": [{"toolName": name}], "behavior": "allow", "destination": "session"}),
             ],

@@ -14,7 +14,10 @@ use crate::{
     },
     ports::{InstructionId, Order},
     request::Outcome,
-    session::state::{State, Status},
+    session::{
+        spending::SessionBudget,
+        state::{State, Status},
+    },
 };
 
 /// The budgets that count this session besides its own, and what is used of them.
@@ -148,8 +151,7 @@ impl Machine {
     }
 
     pub(super) fn reset_budget(&mut self, book: &mut Book<State>, now: Millis, by: &Actor) {
-        let known = book.state().budget.as_ref();
-        let budget = known.map(|known| BudgetTerms { limits: known.limits, per: known.per });
+        let budget = book.state().budget.as_ref().map(SessionBudget::terms);
         book.append(now, Some(by.clone()), Event::BudgetChanged { budget, reset: true });
         self.go_on_if_room(book, now);
     }

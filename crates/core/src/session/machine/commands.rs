@@ -166,7 +166,11 @@ impl Machine {
                 let can = &book.state().capabilities;
                 let works_in = can.working_mode(&mode);
                 let worked_in = book.state().summary.mode.as_deref().map(|mode| can.working_mode(mode));
-                if self.memory.running == Running::Ready && worked_in.as_ref() == Some(&works_in) {
+                let is_elsewhere = book.state().agent.own_mode.is_some();
+                if self.memory.running == Running::Ready
+                    && worked_in.as_ref() == Some(&works_in)
+                    && !is_elsewhere
+                {
                     // The agent goes on as before; only Portolan's answers change.
                     book.append(
                         now,

@@ -11,8 +11,11 @@ use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::rest::Rest;
+use super::{modes::Led, rest::Rest};
 use crate::{RequestId, SessionId, ports::Op, session::parts::Parts};
+
+/// Calls of one turn whose approval is remembered. A call that is forgotten is judged again.
+const ALLOWED: usize = 256;
 
 /// The collection of [`Memory`] in the store, by session.
 pub(crate) const MEMORIES: &str = "memories";
@@ -27,6 +30,15 @@ pub(super) enum Running {
     Starting,
     Ready,
     Stopping,
+}
+
+/// Who allowed a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum AllowedBy {
+    Person,
+    Rule,
+    Mode,
 }
 
 /// What the machine knows of the running agent.
@@ -50,9 +62,23 @@ pub struct Memory {
     pub(super) stopped_turn: Option<u32>,
     /// Something was set in the running agent that no later start sets.
     pub(super) unkept: bool,
+    /// The calls that were allowed in this turn, and by whom; the oldest first.
+    #[serde(skip_serializing_if = "IndexMap::is_empty")]
+    pub(super) allowed: IndexMap<String, AllowedBy>,
+    /// In this turn a person gave an answer that leads to a mode.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) led: Option<Led>,
 }
 
 impl Memory {
+    /// This call was allowed.
+    pub(super) fn allow(&mut self, tool: String, by: AllowedBy) {
+        if self.allowed.len() >= ALLOWED {
+            self.allowed.shift_remove_index(0);
+        }
+        self.allowed.insert(tool, by);
+    }
+
     /// The stored form. Nothing is kept of a session whose agent does not run.
     fn record(&self, session: SessionId) -> Op {
         let key = session.to_string();

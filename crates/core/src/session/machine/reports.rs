@@ -34,14 +34,14 @@ impl Machine {
             // A reset of an empty conversation loses nothing.
             Report::Event { event: Event::ConversationReset { reason: Some(_), .. }, .. }
                 if nothing_was_said(book.state()) => {}
-            // The agent works in its asking mode while Portolan answers in its place.
-            Report::Event { event: Event::SettingChanged { setting: Setting::Mode { mode } }, .. }
-                if is_answered_for(book.state(), &mode) => {}
+            Report::Event { event: Event::SettingChanged { setting: Setting::Mode { mode } }, raw } => {
+                if let Some(event) = self.take_changed_mode(book, now, mode) {
+                    take_event(book, now, event, raw);
+                }
+            }
             Report::Event { mut event, raw } => {
-                if let Event::AgentInfo { info } = &mut event
-                    && info.mode.as_deref().is_some_and(|mode| is_answered_for(book.state(), mode))
-                {
-                    info.mode = None;
+                if let Event::AgentInfo { info } = &mut event {
+                    **info = self.take_mode_of(book, now, std::mem::take(&mut **info));
                 }
                 let for_good = matches!(event, Event::Failure { recoverable: false, .. });
                 if for_good && self.memory.running == Running::Starting {
@@ -166,6 +166,10 @@ impl Machine {
         settle::close_work(book, now, Reach::Foreground);
         self.memory.parts().forget_closed(book.state());
         let turn = book.state().summary.turns;
+        if self.memory.led.is_some() || !self.memory.allowed.is_empty() {
+            self.memory.led = None;
+            self.memory.allowed.clear();
+        }
         if result.outcome == TurnOutcome::Completed && self.memory.restarts > 0 {
             self.memory.restarts = 0;
         }
@@ -194,6 +198,8 @@ impl Machine {
         let was_ready = self.memory.running == Running::Ready;
         self.memory.running = Running::No;
         self.memory.keys.clear();
+        self.memory.led = None;
+        self.memory.allowed.clear();
         self.forget_told(book);
         let failed = exit.reason.is_error();
         let rest = self.memory.rest.take().filter(|_| asked_to && !failed);
@@ -234,12 +240,6 @@ impl Machine {
         self.memory.restarts += 1;
         self.wants.push(Want::Start { after });
     }
-}
-
-/// Does the agent report the mode that it works in while Portolan answers in its place?
-fn is_answered_for(state: &State, reported: &str) -> bool {
-    let session = state.summary.mode.as_deref();
-    session.is_some_and(|mode| mode != reported && state.capabilities.working_mode(mode) == reported)
 }
 
 /// No turn ran, and no conversation was to be resumed.

@@ -4,7 +4,7 @@ use std::{path::PathBuf, time::Duration};
 
 use sha2::{Digest as _, Sha256};
 
-use super::{Machine, OPEN_REQUESTS};
+use super::{Machine, OPEN_REQUESTS, memory::AllowedBy, modes::Led};
 use crate::{
     Actor, Event, Millis, RequestId, Seq,
     command::Stage,
@@ -13,7 +13,7 @@ use crate::{
     policy::{
         Call, Decision, Effect, Judgement, Kind, Reading, Rule, RuleId, RuleSet, Situation, decide, suggest,
     },
-    ports::{Doer, InstructionId, Order},
+    ports::{Approval, Doer, InstructionId, Order},
     request::{Answer, Ask, Outcome, Request, Scope},
     session::{
         settle::receipt,
@@ -45,15 +45,20 @@ impl Machine {
         answer: Answer,
     ) {
         receipt(book, now, seq, Stage::Sending);
-        let ask =
-            book.state().requests.iter().find(|open| open.request == request).map(|open| open.ask.clone());
+        let open = book.state().requests.iter().find(|open| open.request == request);
         // Admission has just checked it: the request is open.
-        let Some(ask) = ask else { return };
+        let Some((ask, tool)) = open.map(|open| (open.ask.clone(), open.tool.clone())) else { return };
+        if let (Answer::Allow { .. }, Some(tool)) = (&answer, tool) {
+            self.memory.allow(tool, AllowedBy::Person);
+        }
         if let (Answer::Allow { scope: Scope::Session, .. }, Ask::Permission { tool_name, .. }) =
             (&answer, &ask)
         {
             let rule = None;
             book.append(now, Some(by.clone()), Event::RuleAdded { tool_name: tool_name.clone(), rule });
+        }
+        if let Some(led) = Led::by(&ask, &answer) {
+            self.memory.led = Some(led);
         }
         let answer = worded(book, now, by, &ask, answer);
         self.settle_request(book, now, InstructionId(seq.0), request, ask, answer, by.clone());
@@ -142,6 +147,10 @@ impl Machine {
             book.append_raw(now, None, Event::RequestOpened { request: opened }, raw);
             return;
         };
+        if let (Answer::Allow { .. }, Some(tool), Some(policy)) = (&answer, &opened.tool, &opened.policy) {
+            let by = if policy.rules.is_empty() { AllowedBy::Mode } else { AllowedBy::Rule };
+            self.memory.allow(tool.clone(), by);
+        }
         let outcome = Outcome::Answered { answer: answer.clone(), by };
         book.append_raw(now, None, Event::RequestDecided { request: opened, outcome }, raw);
         self.tell(book, InstructionId(request.0), Order::Answer { key, ask: Box::new(ask), answer }, None);
@@ -156,7 +165,22 @@ impl Machine {
         let asks_for_the_place =
             judgement.as_ref().is_some_and(|judgement| judgement.mode.is_some() && !by_rule);
         let decision = judgement.map_or(Decision::Allow, |judgement| judgement.decision);
+        let allowed_by = opened.tool.as_ref().and_then(|tool| self.memory.allowed.get(tool)).copied();
         match (doer, decision) {
+            (Doer::Approved(approval), Decision::Ask | Decision::Deny) => {
+                let passes = match (allowed_by, approval) {
+                    // The mode judged the call, which may not say all that is done now.
+                    (Some(AllowedBy::Mode) | None, _) => false,
+                    // This person was asked about the same thing.
+                    (Some(AllowedBy::Person), Approval::Named) => !(by_rule && decision == Decision::Deny),
+                    (Some(AllowedBy::Person | AllowedBy::Rule), _) => !by_rule,
+                };
+                if passes {
+                    self.tell_checked(opened.key, Decision::Allow);
+                } else {
+                    self.open_request(book, now, opened);
+                }
+            }
             // The session was given these folders; only the mode, which knows one folder, would ask.
             (Doer::Portolan, Decision::Ask) if is_granted && asks_for_the_place => {
                 self.tell_checked(opened.key, Decision::Allow);

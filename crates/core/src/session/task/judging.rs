@@ -46,15 +46,11 @@ impl Task {
             self.know(known.clone());
             return None;
         }
-        let Ground { folder, home, own, .. } = self.ground.clone();
+        let Ground { folder, home, own, known } = self.ground.clone();
         Some(Box::pin(async move {
             let look =
                 tokio::task::spawn_blocking(move || resolve::facts(&folder, home.as_deref(), &own, &paths));
-            match tokio::time::timeout(LOOK, look).await {
-                Ok(Ok(facts)) => facts,
-                // Nothing is known, so that nothing is allowed because of where it lies.
-                Ok(Err(_)) | Err(_) => Facts::default(),
-            }
+            in_time(look, known).await
         }))
     }
 
@@ -72,11 +68,83 @@ impl Task {
 
     /// Folds the request that waited for the look, and the reports behind it.
     pub(super) fn judge_first(&mut self, working: &mut Working, facts: Facts) {
-        if !facts.folder.as_os_str().is_empty() {
+        if !facts.stale && !facts.folder.as_os_str().is_empty() {
             self.ground.known = Some(Facts { places: BTreeMap::new(), ..facts.clone() });
         }
         self.know(facts);
         self.fold_first(working, working.unfolded.len().min(1));
         self.fold_reports(working);
+    }
+}
+
+/// What a look finds, if the disk answers in time. Otherwise no path of the call is known, so that nothing is allowed
+/// because of where it lies, and the folder is the one that the last look found.
+async fn in_time<E>(look: impl Future<Output = Result<Facts, E>>, known: Option<Facts>) -> Facts {
+    match tokio::time::timeout(LOOK, look).await {
+        Ok(Ok(facts)) => facts,
+        Ok(Err(_)) | Err(_) => known.unwrap_or_default().while_unanswered(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::{
+        Millis, Seq, SessionId,
+        policy::{Decision, Mode, RuleSet, Situation, decide, rule::Identity},
+    };
+
+    fn of_project(effect: Effect, folder: &str, inode: u64) -> Rule {
+        let made =
+            Rule::of_session(SessionId::from_u128(1), Seq::ZERO, Millis(0), None, effect, "Bash(make)");
+        let identity = Identity { device: 1, inode };
+        let scope = RuleScope::Project { id: "p".into(), folder: folder.into(), identity };
+        Rule { scope, ..made }
+    }
+
+    fn decision(rule: Rule, facts: &Facts) -> Decision {
+        let input = json!({ "command": "make" });
+        let (rules, _) = RuleSet::new([rule]);
+        let situation = Situation {
+            session: None,
+            mode: Mode::BypassPermissions,
+            rules: &[&rules],
+            facts,
+            now: Millis(0),
+        };
+        let situation = match rules.iter().next().map(|rule| rule.effect) {
+            // The mode would allow it too.
+            Some(Effect::Allow) => Situation { mode: Mode::Default, ..situation },
+            _ => situation,
+        };
+        decide(&Reading::of(Call::new("Bash", &input)), situation).decision
+    }
+
+    fn known() -> Facts {
+        let above = vec![("/shop".into(), Identity { device: 1, inode: 1 })];
+        Facts { folder: "/shop".into(), above, ..Facts::default() }
+    }
+
+    // covers: 004-042
+    #[tokio::test(start_paused = true)]
+    async fn while_the_disk_does_not_answer_the_rules_of_a_project_forbid_and_do_not_allow() {
+        use Decision::{Allow, Ask, Deny};
+        let hangs = || std::future::pending::<Result<Facts, ()>>();
+        let facts = in_time(hangs(), Some(known())).await;
+        let never_seen = in_time(hangs(), None).await;
+        let fails = in_time(std::future::ready(Err(())), Some(known())).await;
+        assert_eq!(fails, facts);
+        for (effect, seen, unanswered) in
+            [(Effect::Allow, Allow, Ask), (Effect::Deny, Deny, Deny), (Effect::Ask, Ask, Ask)]
+        {
+            let rule = |folder: &str, inode| of_project(effect, folder, inode);
+            assert_eq!(decision(rule("/shop", 1), &known()), seen, "{effect:?}");
+            assert_eq!(decision(rule("/shop", 1), &facts), unanswered, "{effect:?}");
+            assert_eq!(decision(rule("/shop", 1), &never_seen), unanswered, "{effect:?}");
+        }
+        let other = |folder: &str, inode| decision(of_project(Effect::Deny, folder, inode), &facts);
+        assert_eq!((other("/other", 1), other("/shop", 2)), (Allow, Allow), "as the last look found it");
     }
 }

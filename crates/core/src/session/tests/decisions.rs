@@ -32,6 +32,7 @@ fn a_pending_request_keeps_everything_that_was_asked_until_it_is_settled() {
         changes: vec![],
         reason: Some("why".into()),
         blocked_path: Some("/p".into()),
+        folder: None,
         suggestions: vec![serde_json::json!({ "type": "setMode" })],
         options: vec![],
     };
@@ -117,6 +118,7 @@ fn an_option_fits_only_the_answer_that_it_belongs_to() {
         changes: vec![],
         reason: None,
         blocked_path: None,
+        folder: None,
         suggestions: vec![],
         options,
     };

@@ -67,4 +67,14 @@ impl FrontendTools {
             Ok(_) | Err(_) => self.forget(session),
         }
     }
+
+    /// Forgets the page of a session without an agent; returns whether there is none.
+    pub(super) async fn forget_if_ended(&self, session: SessionId) -> bool {
+        let state = self.0.registry.snapshot(&own(), session).await;
+        let has_ended = !state.is_ok_and(|snapshot| snapshot.state.summary.is_live());
+        if has_ended {
+            self.forget(session);
+        }
+        has_ended
+    }
 }

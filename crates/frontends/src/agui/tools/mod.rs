@@ -112,6 +112,13 @@ struct Shared {
     nothing: watch::Sender<Vec<String>>,
 }
 
+/// Whether an offer has lent its rules.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Lent {
+    Rules,
+    Nothing,
+}
+
 /// The offer of one session's page, and its waiting calls.
 #[derive(Debug)]
 struct Page {
@@ -220,7 +227,12 @@ impl FrontendTools {
             Err(why) => return Offered { tools, left_out, unavailable: Some(why) },
         };
         let number = page.counter.put(offer);
-        self.lend(session, &tools);
+        let lent = self.lend_while_kept(session, &page, &tools);
+        // The agent may have ended before there was a page to forget.
+        if lent == Lent::Nothing || self.forget_if_ended(session).await {
+            let unavailable = Some("the agent has ended".to_owned());
+            return Offered { tools, left_out, unavailable };
+        }
         let told = self.tell(session, &page, number).await;
         Offered { tools, left_out, unavailable: told.err() }
     }
@@ -320,11 +332,22 @@ impl FrontendTools {
     }
 
     fn forget(&self, session: SessionId) {
-        let page = self.0.pages.lock().unwrap_or_else(PoisonError::into_inner).remove(&session);
-        if let Some(page) = page {
-            page.counter.desk.give_up(NoResult::TurnEnded);
-            self.lend(session, &[]);
+        let mut pages = self.0.pages.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(page) = pages.remove(&session) else { return };
+        // Still under the lock: an offer that comes at the same moment lends before this, or finds no page.
+        self.lend(session, &[]);
+        drop(pages);
+        page.counter.desk.give_up(NoResult::TurnEnded);
+    }
+
+    /// Lends the rules for these tools, unless the page has been forgotten meanwhile: nobody would take them back.
+    fn lend_while_kept(&self, session: SessionId, page: &Arc<Page>, tools: &[OfferedTool]) -> Lent {
+        let pages = self.0.pages.lock().unwrap_or_else(PoisonError::into_inner);
+        if !pages.get(&session).is_some_and(|kept| Arc::ptr_eq(kept, page)) {
+            return Lent::Nothing;
         }
+        self.lend(session, tools);
+        Lent::Rules
     }
 
     /// The page offers these tools, and itself refuses a call that it does not want: nobody else is asked.

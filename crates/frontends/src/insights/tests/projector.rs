@@ -487,6 +487,7 @@ fn a_permission_tells_the_changes_that_its_input_does_not_hold() {
             changes: vec![change.clone()],
             reason: None,
             blocked_path: None,
+            folder: None,
             suggestions: vec![],
             options: vec![],
         }

@@ -109,10 +109,7 @@ impl Source {
 
     async fn query(&mut self, wanted: Wanted) -> Outcome<AuditQuery> {
         let Wanted { since, who, session, rule } = wanted;
-        let since = since.as_deref().map(inputs::seconds).transpose()?.map(|seconds| {
-            let span = i64::try_from(seconds.saturating_mul(1000)).unwrap_or(i64::MAX);
-            Millis(Millis::now().0.saturating_sub(span))
-        });
+        let since = since.as_deref().map(|given| inputs::moment(given, Millis::now())).transpose()?;
         let session = match session {
             Some(given) => Some(self.resolve(&given).await?),
             None => None,

@@ -1,11 +1,15 @@
 //! Permission for a page's tools: the agent may use them without asking; nothing else is allowed by that.
 
 use portolan_core::{
+    Action, SessionId,
     request::{Answer, Outcome},
     session::state::Status,
 };
 
-use super::{super::PREFIX, stand::Stand};
+use super::{
+    super::{Lent, PREFIX, offer::Offer},
+    stand::{Stand, owner, tool},
+};
 
 #[tokio::test]
 async fn the_prompt_for_a_tool_that_the_page_offers_is_answered_and_says_by_whom() {
@@ -62,4 +66,40 @@ async fn what_was_asked_before_the_offer_waits_and_an_offer_that_ends_allows_not
     stand.prompt(after, &name).await;
     stand.until(after, |state| state.summary.waiting == 1).await;
     assert_eq!(stand.until(before, |_| true).await.summary.waiting, 1);
+}
+
+/// How many rules pages lend to a session.
+async fn lent(stand: &Stand, session: SessionId) -> usize {
+    let rules = stand.registry.rules(&owner(), Some(session)).await.unwrap();
+    rules.iter().filter(|known| known.rule.text.starts_with(PREFIX)).count()
+}
+
+// covers: 004-042
+#[tokio::test]
+async fn an_offer_that_meets_the_end_of_its_page_lends_nothing() {
+    let stand = Stand::new().await;
+    let session = stand.session().await;
+    let tools = &stand.tools;
+    let (offer, _) = Offer::of(vec![tool("addTask")], &super::super::Limits::default());
+    let told = offer.told();
+    let page = tools.page_for(session, &offer).unwrap().unwrap();
+    assert_eq!((tools.lend_while_kept(session, &page, &told), lent(&stand, session).await), (Lent::Rules, 1));
+    tools.forget(session);
+    assert_eq!(lent(&stand, session).await, 0);
+    assert_eq!(
+        (tools.lend_while_kept(session, &page, &told), lent(&stand, session).await),
+        (Lent::Nothing, 0)
+    );
+}
+
+// covers: 004-042
+#[tokio::test]
+async fn an_offer_to_an_agent_that_has_ended_lends_nothing() {
+    let stand = Stand::new().await;
+    let session = stand.session().await;
+    stand.act(session, Action::Stop).await;
+    stand.until(session, |state| !state.summary.is_live()).await;
+    let offered = stand.tools.offer(session, vec![tool("addTask")]).await;
+    assert_eq!(offered.unavailable.as_deref(), Some("the agent has ended"));
+    assert_eq!(lent(&stand, session).await, 0);
 }

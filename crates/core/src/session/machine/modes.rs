@@ -1,0 +1,232 @@
+//! The mode that an agent reports. Policy goes by the mode that people set, so a report never widens what happens without
+//! a person: an agent that puts itself into such a mode is shown in it, and the session stays in its own.
+
+use serde::{Deserialize, Serialize};
+
+use super::Machine;
+use crate::{
+    Actor, Capabilities, Event, Millis,
+    capabilities::{Asks, shown},
+    event::{AgentInfo, Level, Setting},
+    log::Book,
+    policy::rule::denies_in,
+    request::{Answer, Ask},
+    session::state::State,
+};
+
+/// The mode to which a person's answer leads.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Led {
+    /// A plan was approved: the agent leaves the mode in which it plans.
+    Plan,
+    /// The answer names this mode.
+    Mode(String),
+    /// The answer is this option of the agent, whose id may name a mode.
+    Option(String),
+}
+
+impl Led {
+    /// Where this answer of a person leads, if it leads to a mode.
+    pub(super) fn by(ask: &Ask, answer: &Answer) -> Option<Self> {
+        let Answer::Allow { mode, option, .. } = answer else { return None };
+        match (mode, option, ask) {
+            (Some(mode), ..) => Some(Self::Mode(mode.clone())),
+            (None, Some(option), _) => Some(Self::Option(option.clone())),
+            (None, None, Ask::Plan { .. }) => Some(Self::Plan),
+            (None, None, _) => None,
+        }
+    }
+
+    /// The registry has checked that the person may use the mode that the answer names.
+    fn leads_to(&self, can: &Capabilities, mode: &str) -> bool {
+        match self {
+            Self::Plan => !widens(can, None, mode),
+            Self::Mode(named) => named == mode,
+            Self::Option(id) => match can.asks(mode) {
+                Asks::Everything | Asks::Some => plain(id).contains(&plain(mode)),
+                Asks::Nothing => id == mode,
+                Asks::Unknown => false,
+            },
+        }
+    }
+}
+
+/// A name without its hyphens and capitals: the option `exit-plan-accept-edits` names the mode `acceptEdits`.
+fn plain(name: &str) -> String {
+    name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
+}
+
+/// Would more happen without a person in the mode `to` than in the mode `from`?
+fn widens(can: &Capabilities, from: Option<&str>, to: &str) -> bool {
+    let asks_less = match (from.map(|from| can.asks(from)), can.asks(to)) {
+        (_, Asks::Everything) | (Some(Asks::Nothing), Asks::Some) | (None, Asks::Unknown) => false,
+        (before, after) => before != Some(after),
+    };
+    asks_less || can.meaning(Some(to)).widens(can.meaning(from))
+}
+
+/// What a reported mode is for the session.
+enum Reported {
+    /// The session is in this mode.
+    OfSession(String),
+    /// The agent works in this mode, and the session stays in its own.
+    Own(String),
+    /// Nothing new.
+    Known,
+}
+
+impl Machine {
+    /// Takes the mode that the agent reports about itself; returns what is left of the report.
+    pub(super) fn take_mode_of(&self, book: &mut Book<State>, now: Millis, mut info: AgentInfo) -> AgentInfo {
+        let Some(mode) = info.mode.take() else { return info };
+        let state = book.state();
+        // The report itself may say what its mode means.
+        let can = info.capabilities.as_deref().unwrap_or(&state.capabilities);
+        let reported = self.reported(state, can, mode);
+        self.note_mode(book, now, reported, info)
+    }
+
+    /// Takes a change of mode that the agent reports; returns the event that says it, if there is anything new.
+    pub(super) fn take_changed_mode(
+        &self,
+        book: &mut Book<State>,
+        now: Millis,
+        mode: String,
+    ) -> Option<Event> {
+        let reported = self.reported(book.state(), &book.state().capabilities, mode);
+        if let Reported::OfSession(mode) = reported {
+            return Some(Event::SettingChanged { setting: Setting::Mode { mode } });
+        }
+        let info = self.note_mode(book, now, reported, AgentInfo::default());
+        (info != AgentInfo::default()).then(|| Event::AgentInfo { info: Box::new(info) })
+    }
+
+    fn reported(&self, state: &State, can: &Capabilities, mode: String) -> Reported {
+        let session = state.summary.mode.as_deref();
+        if session == Some(&mode) {
+            return Reported::OfSession(mode);
+        }
+        if let Some(session) = session
+            && can.working_mode(session) == mode
+        {
+            // The agent works in its asking mode while Portolan answers in its place.
+            let is_back = state.agent.own_mode.is_some();
+            return if is_back { Reported::OfSession(session.to_owned()) } else { Reported::Known };
+        }
+        let wanted = self.told.values().flatten().find_map(|setting| match setting {
+            Setting::Mode { mode: wanted } if can.working_mode(wanted) == mode => Some(wanted),
+            _ => None,
+        });
+        if let Some(wanted) = wanted {
+            // The agent's receipt sets it, if the session's mode has another name.
+            return if *wanted == mode { Reported::OfSession(mode) } else { Reported::Known };
+        }
+        let is_led = self.memory.led.as_ref().is_some_and(|led| led.leads_to(can, &mode));
+        if is_led || !widens(can, session, &mode) {
+            return Reported::OfSession(mode);
+        }
+        if state.agent.own_mode.as_ref() == Some(&mode) { Reported::Known } else { Reported::Own(mode) }
+    }
+
+    fn note_mode(
+        &self,
+        book: &mut Book<State>,
+        now: Millis,
+        reported: Reported,
+        info: AgentInfo,
+    ) -> AgentInfo {
+        match reported {
+            Reported::Known => info,
+            Reported::OfSession(mode) => AgentInfo { mode: Some(mode), ..info },
+            Reported::Own(mode) => {
+                let text = self.words_for_own(book.state(), now, &mode);
+                book.append(now, Some(Actor::Daemon), Event::Notice { level: Level::Warning, text });
+                AgentInfo { own_mode: Some(mode), ..info }
+            }
+        }
+    }
+
+    fn words_for_own(&self, state: &State, now: Millis, mode: &str) -> String {
+        let session = state.summary.mode.as_deref().unwrap_or("default");
+        let rules = self.rules.iter().chain(&state.session_rules);
+        let binds = state.capabilities.rules_bind(mode);
+        let beyond = denies_in(rules, &state.spec.cwd, now).filter(|_| !binds).map(|rule| {
+            format!(
+                "; in that mode the agent acts without asking, so that the rule `{}` cannot stop it: set the mode again, \
+                 or stop the session",
+                rule.line()
+            )
+        });
+        format!(
+            "the agent reports that it is in its mode `{}`, which nobody has set here; policy stays as it was, in the \
+             mode `{}`{}",
+            shown(mode),
+            shown(session),
+            beyond.unwrap_or_default()
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use indexmap::IndexMap;
+
+    use super::*;
+    use crate::policy::Mode;
+
+    fn can() -> Capabilities {
+        let asks: IndexMap<String, Asks> = [
+            ("ask", Asks::Everything),
+            ("plan", Asks::Everything),
+            ("acceptEdits", Asks::Some),
+            ("off", Asks::Nothing),
+        ]
+        .map(|(mode, asks)| (mode.to_owned(), asks))
+        .into();
+        let means =
+            [("plan", Mode::Plan), ("acceptEdits", Mode::AcceptEdits), ("off", Mode::BypassPermissions)];
+        let mode_means = means.map(|(mode, means)| (mode.to_owned(), means)).into();
+        Capabilities { mode_asks: asks, mode_means, ..Capabilities::default() }
+    }
+
+    #[test]
+    fn a_mode_widens_if_more_happens_there_without_a_person() {
+        let can = can();
+        for (from, to, wider) in [
+            (None, "ask", false),
+            (None, "never heard of", false),
+            (None, "acceptEdits", true),
+            (Some("ask"), "plan", false),
+            (Some("plan"), "ask", true),
+            (Some("ask"), "acceptEdits", true),
+            (Some("acceptEdits"), "ask", false),
+            (Some("off"), "acceptEdits", false),
+            (Some("ask"), "off", true),
+            (Some("ask"), "never heard of", true),
+            (Some("never heard of"), "another", false),
+            (Some("never heard of"), "acceptEdits", true),
+        ] {
+            assert_eq!(widens(&can, from, to), wider, "{from:?} {to}");
+        }
+    }
+
+    #[test]
+    fn an_answer_leads_only_to_the_mode_that_it_names() {
+        let can = can();
+        let option = |id: &str| Led::Option(id.into());
+        for (led, mode, leads) in [
+            (option("exit-plan-accept-edits"), "acceptEdits", true),
+            (option("yes"), "acceptEdits", false),
+            (option("off"), "off", true),
+            (option("switch-off"), "off", false),
+            (option("never heard of"), "never heard of", false),
+            (Led::Mode("off".into()), "off", true),
+            (Led::Mode("ask".into()), "off", false),
+            (Led::Plan, "ask", true),
+            (Led::Plan, "acceptEdits", false),
+        ] {
+            assert_eq!(led.leads_to(&can, mode), leads, "{led:?} {mode}");
+        }
+    }
+}

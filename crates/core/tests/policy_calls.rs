@@ -1,0 +1,207 @@
+//! Single calls, and what rules and modes decide about them.
+
+#![expect(clippy::expect_used, reason = "a test says what it expects by failing")]
+
+use std::path::PathBuf;
+
+use portolan_core::{
+    Actor, Millis,
+    policy::{
+        Call, Decision, Facts, Mode, Reading, Rule, RuleId, RuleScope, RuleSet, Situation, decide,
+        facts::Place,
+    },
+};
+use serde_json::{Value, json};
+
+/// The facts about `/work`, which has no links and is in no other project.
+fn facts(reading: &Reading<'_>) -> Facts {
+    let folder = PathBuf::from("/work");
+    let place = |path: String| {
+        let mut lies = PathBuf::new();
+        for part in folder.join(&path).components() {
+            match part {
+                std::path::Component::ParentDir => drop(lies.pop()),
+                std::path::Component::CurDir => {}
+                part => lies.push(part),
+            }
+        }
+        (path, Place { lies: vec![lies], is_ordinary: true })
+    };
+    Facts {
+        places: reading.paths().into_iter().map(place).collect(),
+        folder: folder.clone(),
+        ..Facts::default()
+    }
+}
+
+/// What is decided about a call, under rules such as `deny Bash(rm *)`.
+fn decided_in(mode: Mode, rules: &[&str], call: Call<'_>) -> Decision {
+    let rule = |(number, line): (usize, &&str)| {
+        let (effect, text) = line.split_once(' ').expect("an effect, then a tool");
+        Rule {
+            rule: RuleId(format!("rule{number}")),
+            effect: effect.parse().expect("an effect"),
+            text: text.to_owned(),
+            scope: RuleScope::User,
+            overridable: false,
+            expires_at: None,
+            comment: None,
+            made_at: Millis(0),
+            made_by: Actor::Daemon,
+            matches: vec![],
+            does_not_match: vec![],
+        }
+    };
+    let (rules, unreadable) = RuleSet::new(rules.iter().enumerate().map(rule));
+    assert!(unreadable.is_empty(), "{unreadable:?}");
+    let reading = Reading::of(call);
+    let facts = facts(&reading);
+    decide(&reading, Situation { session: None, mode, rules: &[&rules], facts: &facts, now: Millis(0) })
+        .decision
+}
+
+fn decided(rules: &[&str], tool: &str, input: &Value) -> Decision {
+    decided_in(Mode::Default, rules, Call::new(tool, input))
+}
+
+// covers: 004-042
+#[test]
+fn a_rule_for_a_host_covers_every_spelling_of_the_host() {
+    let fetch = |rules: &[&str], url: &str| decided(rules, "WebFetch", &json!({ "url": url }));
+    for url in [
+        "https://evil.org/x",
+        "https://u@evil.org/",
+        "https://u:p@EVIL.org:8443/x",
+        "https://evil.org./",
+        "https://ev%69l.org",
+    ] {
+        for rule in ["deny WebFetch(evil.org)", "deny WebFetch(https://evil.org*)"] {
+            assert_eq!(fetch(&[rule], url), Decision::Deny, "{rule} {url}");
+        }
+        assert_eq!(fetch(&["allow WebFetch(good.org)"], url), Decision::Ask, "{url}");
+    }
+    assert_eq!(fetch(&["deny WebFetch(127.0.0.1)"], "http://0x7f.1:8080/"), Decision::Deny);
+    assert_eq!(fetch(&["deny WebFetch(::1)"], "http://[0::1]/"), Decision::Deny);
+    // What cannot be read is asked about, also where the mode allows everything else.
+    let unclear = json!({ "url": "https://good.org\\@evil.org/" });
+    let bypass = |rules: &[&str]| decided_in(Mode::BypassPermissions, rules, Call::new("WebFetch", &unclear));
+    assert_eq!(bypass(&[]), Decision::Allow);
+    assert_eq!(bypass(&["deny WebFetch(evil.org)"]), Decision::Ask);
+    // Under a key that is not usual, it is an address as well.
+    let href = json!({ "href": "https://evil.org/" });
+    assert_eq!(decided(&["deny WebFetch(evil.org)"], "WebFetch", &href), Decision::Deny);
+}
+
+#[test]
+fn an_allow_rule_for_a_host_covers_no_address_that_hides_its_host() {
+    let allow = |rule: &str, url: &str| decided(&[rule], "WebFetch", &json!({ "url": url }));
+    assert_eq!(allow("allow WebFetch(good.org)", "https://GOOD.org:443/x"), Decision::Allow);
+    assert_eq!(allow("allow WebFetch(https://good.org/*)", "https://good.org/x"), Decision::Allow);
+    for (rule, url) in [
+        ("allow WebFetch(good.org)", "https://u@good.org/"),
+        ("allow WebFetch(good.org)", "https://good.org@evil.org/"),
+        ("allow WebFetch(https://good.org*)", "https://good.org@evil.org/"),
+        ("allow WebFetch(https://good.org*)", "https://good.org\\@evil.org/"),
+    ] {
+        assert_eq!(allow(rule, url), Decision::Ask, "{rule} {url}");
+    }
+}
+
+// covers: 004-042
+#[test]
+fn an_allow_rule_does_not_look_through_a_program_outside_the_folders_of_the_system() {
+    let run = |rules: &[&str], command: &str| decided(rules, "Bash", &json!({ "command": command }));
+    let allows = ["allow Bash(git status)", "allow Bash(ls *)"];
+    for command in
+        ["env git status", "/usr/bin/env git status", "/bin/sh -c 'ls src'", "timeout 5 git status"]
+    {
+        assert_eq!(run(&allows, command), Decision::Allow, "{command}");
+    }
+    // A deny rule looks through such a program; the text of such a shell cannot be seen, so a person is asked.
+    for (command, denied) in [
+        ("./env git status", Decision::Deny),
+        ("/tmp/timeout 5 git status", Decision::Deny),
+        ("/tmp/sh -c 'git status'", Decision::Ask),
+        ("./sh -c 'ls src'", Decision::Ask),
+        ("/tmp/env sh -c 'git status'", Decision::Deny),
+        ("env /tmp/nice git status", Decision::Deny),
+        ("/usr/bin/../../tmp/env git status", Decision::Deny),
+    ] {
+        assert_eq!(run(&allows, command), Decision::Ask, "{command}");
+        assert_eq!(run(&["deny Bash(git status)", "deny Bash(ls)"], command), denied, "{command}");
+    }
+    assert_eq!(
+        run(&["allow Bash(/tmp/env git status)"], "/tmp/env git status"),
+        Decision::Allow,
+        "it is spelt"
+    );
+}
+
+// covers: 004-042
+#[test]
+fn the_folder_in_which_a_command_runs_decides_where_its_files_lie() {
+    let run = |rules: &[&str], mode: Mode, command: &str, folder: &str| {
+        let input = json!({ "command": command, "cwd": folder });
+        decided_in(mode, rules, Call::new("exec_command", &input))
+    };
+    let writes = ["allow exec_command(echo *)", "allow Edit(/work/**)", "allow Read(/tmp)"];
+    for (folder, decision) in [
+        ("/work", Decision::Allow),
+        ("/work/sub", Decision::Allow),
+        ("sub", Decision::Allow),
+        ("/tmp", Decision::Ask),
+        ("..", Decision::Ask),
+        ("~/x", Decision::Ask),
+        (" /work", Decision::Ask),
+    ] {
+        assert_eq!(run(&writes, Mode::Default, "echo x > a.txt", folder), decision, "{folder}");
+    }
+    assert_eq!(
+        run(&["deny Edit(/etc/**)"], Mode::BypassPermissions, "echo x > passwd", "/etc"),
+        Decision::Deny
+    );
+    assert_eq!(run(&["deny Edit(/etc/**)"], Mode::BypassPermissions, "echo x > passwd", "~"), Decision::Ask);
+    // Outside of the session's folder, the folder is a part as after `cd`.
+    let make = ["allow exec_command(make)"];
+    for (folder, decision) in [("/work/sub", Decision::Allow), ("/tmp", Decision::Ask)] {
+        assert_eq!(run(&make, Mode::Default, "make", folder), decision, "{folder}");
+    }
+    assert_eq!(run(&["allow exec_command"], Mode::Default, "make", "/tmp"), Decision::Allow);
+    assert_eq!(run(&[], Mode::Plan, "ls", "/work/sub"), Decision::Allow);
+    assert_eq!(run(&[], Mode::Plan, "ls", "/tmp"), Decision::Deny);
+    let two = json!({ "command": "make", "cwd": "/work", "workdir": "/tmp" });
+    assert_eq!(decided(&make, "exec_command", &two), Decision::Ask, "two folders");
+}
+
+#[test]
+fn a_folder_that_the_agent_names_beside_the_input_counts_for_every_path() {
+    let call = |tool: &'static str, input: &Value| {
+        let call = Call { folder: Some("/tmp"), ..Call::new(tool, input) };
+        decided_in(Mode::AcceptEdits, &["allow Bash(make)", "deny Read(/tmp/secret)"], call)
+    };
+    assert_eq!(call("Bash", &json!({ "command": "make" })), Decision::Ask);
+    assert_eq!(call("Bash", &json!({ "command": "make", "cwd": "/work" })), Decision::Allow);
+    assert_eq!(call("Edit", &json!({ "file_path": "a" })), Decision::Ask);
+    assert_eq!(call("Edit", &json!({ "file_path": "/work/a" })), Decision::Allow);
+    assert_eq!(call("Read", &json!({ "file_path": "secret" })), Decision::Deny);
+    assert_eq!(call("Grep", &json!({ "pattern": "x" })), Decision::Ask, "it searches /tmp");
+}
+
+#[test]
+fn a_tool_that_reads_something_that_is_not_understood_is_asked_about() {
+    for (tool, input, decision) in [
+        ("Grep", json!({ "pattern": "x", "-n": true, "output_mode": "content" }), Decision::Allow),
+        ("Grep", json!({ "pattern": "x", "path": "src" }), Decision::Allow),
+        ("ls", json!({}), Decision::Allow),
+        ("think", json!({ "thought": "hm" }), Decision::Allow),
+        ("Grep", json!({ "pattern": "x", "root": "/etc" }), Decision::Ask),
+        ("search", json!({}), Decision::Ask),
+        ("read", json!({}), Decision::Ask),
+        ("read", json!({ "target": "/etc/shadow" }), Decision::Ask),
+        ("list_dir", json!({ "where": ["/etc"] }), Decision::Ask),
+        ("find_files", json!({ "pattern": "/etc/*" }), Decision::Ask),
+        ("Read", json!("/etc/shadow"), Decision::Ask),
+    ] {
+        assert_eq!(decided(&[], tool, &input), decision, "{tool} {input}");
+    }
+}
