@@ -22,8 +22,10 @@ pub mod places;
 pub mod resolve;
 pub mod risk;
 pub mod rule;
+mod subcommands;
 pub mod suggest;
 pub mod tool;
+mod words;
 
 pub use self::{
     budget::{Budget, BudgetDraft, BudgetId, BudgetScope, BudgetTerms, Limits, Spending, Standing},
