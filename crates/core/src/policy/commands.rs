@@ -4,9 +4,9 @@ use portolan_shell::{Command, Hidden, PatternPiece, PatternWord, Word, WrapperKi
 
 use super::{
     cover::Cover,
-    places::{self, Kind},
+    places::Kind,
     subcommands::Positional,
-    words::{UNKNOWN, base, text},
+    words::{self, UNKNOWN, base, text},
 };
 
 fn has_star(word: &PatternWord) -> bool {
@@ -392,15 +392,12 @@ pub fn protected(command: &Command) -> Option<(Kind, String)> {
 const GIT_NAMERS: &str = "add commit rm mv stash";
 
 fn protected_word(command: &Command, word: &Word) -> Option<(Kind, String)> {
-    let word = text(word);
-    let value = word.rsplit_once('=').map_or(word.as_str(), |(_, value)| value);
-    let (kind, name) = places::named(value.trim_start_matches('@'))?;
-    let is_secret = matches!(kind, Kind::Credentials | Kind::Portolan);
-    let program = command.words.first().map(text).unwrap_or_default();
-    let sub = command.words.get(1).map(text).unwrap_or_default();
-    let harmless =
-        only_reads(command) || (program == "git" && GIT_NAMERS.split(' ').any(|namer| namer == sub));
-    (is_secret || !harmless).then_some((kind, name))
+    let harmless = || {
+        let program = command.words.first().map(text).unwrap_or_default();
+        let sub = command.words.get(1).map(text).unwrap_or_default();
+        only_reads(command) || (program == "git" && GIT_NAMERS.split(' ').any(|namer| namer == sub))
+    };
+    words::protected(word, |kind| matches!(kind, Kind::Credentials | Kind::Portolan) || !harmless())
 }
 
 /// The words of a command behind its program, as far as they are known.

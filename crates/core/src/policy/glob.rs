@@ -23,6 +23,54 @@ pub fn matches(pattern: &str, text: &str) -> bool {
     pattern[p..].iter().all(|byte| *byte == b'*')
 }
 
+/// Is there a text that both patterns match? `*` stands for any characters in both.
+pub fn overlap(one: &str, other: &str) -> bool {
+    let (one, other) = (one.as_bytes(), other.as_bytes());
+    reach_the_end(one.len(), other.len(), &|at_one, at_other| {
+        let (a, b) = (one.get(at_one).copied(), other.get(at_other).copied());
+        let star = |byte: Option<u8>| byte == Some(b'*');
+        Steps {
+            one: star(a) || (star(b) && a.is_some()),
+            other: star(b) || (star(a) && b.is_some()),
+            both: a.is_some() && a == b,
+        }
+    })
+}
+
+/// How two patterns may go on from a place in each.
+struct Steps {
+    one: bool,
+    other: bool,
+    both: bool,
+}
+
+/// Do steps lead from the beginning of both to the end of both? Every pair of places is looked at once.
+fn reach_the_end(one: usize, other: usize, steps: &dyn Fn(usize, usize) -> Steps) -> bool {
+    let mut row = vec![false; other + 1];
+    row[0] = true;
+    for at_one in 0..=one {
+        let mut next = vec![false; other + 1];
+        for at_other in 0..=other {
+            if !row[at_other] {
+                continue;
+            }
+            let steps = steps(at_one, at_other);
+            if steps.other && at_other < other {
+                row[at_other + 1] = true;
+            }
+            next[at_other] |= steps.one;
+            if steps.both && at_other < other {
+                next[at_other + 1] = true;
+            }
+        }
+        if at_one == one {
+            return row[other];
+        }
+        row = next;
+    }
+    false
+}
+
 /// A pattern for paths, in parts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PathGlob {
