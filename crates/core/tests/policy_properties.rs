@@ -283,6 +283,60 @@ fn deny_rules_beat_every_mode_and_say_so() {
     assert_eq!(decided("ls", &[], Mode::DontAsk), Decision::Deny);
 }
 
+#[test]
+fn a_rule_about_reading_a_file_is_also_about_searches_that_may_find_it() {
+    use Decision::{Allow, Ask, Deny};
+    let rule = |effect, text: &str| Rule { effect, text: text.into(), ..rule_for_everything() };
+    let deny = [rule(Effect::Deny, "Read(.env)"), rule(Effect::Deny, "@read(keys/**)")];
+    let decision = |tool: &str, input: &Value, rules: &[Rule]| {
+        let (set, _) = RuleSet::new(rules.iter().cloned());
+        let reading = Reading::of(Call::new(tool, input));
+        let mut facts = facts();
+        for path in reading.paths() {
+            // Everything without a dot in its name is a folder.
+            let place = Place { lies: vec![facts.folder.join(&path)], is_ordinary: path.contains('.') };
+            facts.places.insert(path, place);
+        }
+        let (mode, now) = (Mode::Default, Millis(1));
+        decide(&reading, Situation { session: None, mode, rules: &[&set], facts: &facts, now }).decision
+    };
+    for (tool, input, expected) in [
+        ("Grep", json!({ "pattern": "x" }), Ask),
+        ("Grep", json!({ "pattern": "x", "path": "src" }), Allow),
+        ("Grep", json!({ "pattern": "x", "path": "a.rs" }), Allow),
+        ("Grep", json!({ "pattern": "x", "path": ".env" }), Deny),
+        ("Grep", json!({ "pattern": "x", "path": "keys/a" }), Deny),
+        ("Grep", json!({ "pattern": "x", "path": "keys" }), Ask),
+        ("Grep", json!({ "pattern": "x", "glob": "*.rs", "path": "src" }), Allow),
+        ("Glob", json!({ "pattern": "**/*" }), Ask),
+        ("Glob", json!({ "pattern": ".e*" }), Ask),
+        ("Glob", json!({ "pattern": ".env" }), Deny),
+        ("grep_search", json!({ "pattern": "x" }), Ask),
+        ("Read", json!({ "file_path": "a.rs" }), Allow),
+        ("LS", json!({ "path": "src" }), Allow),
+    ] {
+        assert_eq!(decision(tool, &input, &deny), expected, "{tool} {input}");
+    }
+    // The rule for one file is not about searches that leave out the file by its name.
+    for (input, expected) in [
+        (json!({ "pattern": "x", "glob": "*.{ts,tsx}" }), Allow),
+        (json!({ "pattern": "x", "type": "rust" }), Allow),
+        (json!({ "pattern": "x", "glob": "*" }), Ask),
+    ] {
+        assert_eq!(decision("Grep", &input, &deny[..1]), expected, "{input}");
+    }
+    let whole = json!({ "pattern": "x" });
+    let with = |text: &str| [deny.to_vec(), vec![rule(Effect::Allow, text)]].concat();
+    assert_eq!(decision("Grep", &whole, &with("Grep(.)")), Allow, "the rule names the folder");
+    for text in ["Grep", "Grep(**)", "Grep(./)"] {
+        assert_eq!(decision("Grep", &whole, &with(text)), Ask, "{text}");
+    }
+    let ask = [rule(Effect::Ask, "Read(.env)")];
+    assert_eq!(decision("Grep", &whole, &ask), Ask);
+    assert_eq!(decision("Grep", &whole, &[rule(Effect::Deny, "Edit(.env)")]), Allow);
+    assert_eq!(decision("Grep", &whole, &[rule(Effect::Deny, "Read")]), Allow, "another tool");
+}
+
 // covers: 002-083, 002-084
 #[test]
 fn risk_is_given_with_reasons_and_reasons_only_raise_it() {

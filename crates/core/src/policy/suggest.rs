@@ -2,7 +2,7 @@
 
 use super::{
     commands,
-    decide::Reading,
+    reading::Reading,
     tool::{Call, Kind},
 };
 use crate::request::Ask;
