@@ -3,8 +3,8 @@
 use portolan_core::{
     Actor, Millis, SessionId,
     policy::{
-        Call, Decision, Effect, Facts, Mode, Reading, Rule, RuleId, RuleScope, RuleSet, Situation, decide,
-        facts::Place, mode::MODES, rule::Identity,
+        Call, Decision, Effect, Facts, Judgement, Mode, Reading, Rule, RuleId, RuleScope, RuleSet, Situation,
+        decide, facts::Place, mode::MODES, rule::Identity,
     },
 };
 use proptest::prelude::*;
@@ -228,6 +228,7 @@ fn rule_for_everything() -> Rule {
     }
 }
 
+// covers: 002-082
 #[test]
 fn an_overridable_deny_yields_to_a_narrower_allow_and_to_no_other() {
     let deny =
@@ -262,7 +263,7 @@ fn a_rule_of_another_session_another_folder_or_another_time_decides_nothing() {
     assert_eq!(decided("ls", &[Rule { scope: above, ..deny }], Mode::Default), Decision::Deny);
 }
 
-// covers: 002-066, 002-068, 002-071
+// covers: 002-067, 002-071
 #[test]
 fn deny_rules_beat_every_mode_and_say_so() {
     let deny = Rule { effect: Effect::Deny, text: "Bash(rm -r)".into(), ..rule_for_everything() };
@@ -277,10 +278,94 @@ fn deny_rules_beat_every_mode_and_say_so() {
             (Decision::Deny, "Denied by persisted rule for Bash.")
         );
     }
-    let plan = decided("rm x", &[], Mode::Plan);
-    assert_eq!(plan, Decision::Deny);
+}
+
+fn judgement(tool: &str, input: &Value, rules: &[Rule], mode: Mode) -> Judgement {
+    let (set, unreadable) = RuleSet::new(rules.iter().cloned());
+    assert_eq!(unreadable, []);
+    let reading = Reading::of(Call::new(tool, input));
+    let mut facts = facts();
+    for path in reading.paths() {
+        let lies = vec![facts.folder.join(&path)];
+        facts.places.insert(path, Place { lies, is_ordinary: true });
+    }
+    decide(&reading, Situation { session: None, mode, rules: &[&set], facts: &facts, now: Millis(1) })
+}
+
+// covers: 002-068
+#[test]
+fn the_mode_plan_denies_changes_in_its_own_words_whatever_is_allowed() {
+    let allow = Rule { text: "*".into(), ..rule_for_everything() };
+    for rules in [&[][..], &[allow]] {
+        for (tool, input) in [
+            ("Bash", json!({ "command": "rm x" })),
+            ("Edit", json!({ "file_path": "src/a.rs" })),
+            ("mcp__db__query", json!({})),
+        ] {
+            let judged = judgement(tool, &input, rules, Mode::Plan);
+            let said = (judged.decision, judged.why.as_str(), judged.mode);
+            assert_eq!(
+                said,
+                (Decision::Deny, "Tool execution is disabled in plan mode.", Some(Mode::Plan)),
+                "{tool}"
+            );
+        }
+    }
     assert_eq!(decided("git status", &[], Mode::Plan), Decision::Allow, "what only reads");
-    assert_eq!(decided("ls", &[], Mode::DontAsk), Decision::Deny);
+    let read = judgement("Read", &json!({ "file_path": "src/a.rs" }), &[], Mode::Plan);
+    assert_eq!(read.decision, Decision::Allow);
+}
+
+// covers: 002-066
+#[test]
+fn the_mode_dont_ask_never_asks_and_denies_what_no_rule_allows() {
+    let allow = |text: &str| Rule { text: text.into(), ..rule_for_everything() };
+    let ask = Rule { effect: Effect::Ask, ..allow("Bash(git push)") };
+    let rules = [allow("Bash(git *)"), ask];
+    for (command, decision) in [
+        ("git status", Decision::Allow),
+        ("git push", Decision::Deny),
+        ("ls", Decision::Deny),
+        ("python -c 1", Decision::Deny),
+        ("echo 'x", Decision::Deny),
+    ] {
+        assert_eq!(decided(command, &rules, Mode::DontAsk), decision, "{command}");
+    }
+}
+
+// covers: 000-003, 002-069
+#[test]
+fn the_mode_accept_edits_allows_tools_that_edit_files_and_no_command() {
+    let decision = |tool: &str, input: Value| judgement(tool, &input, &[], Mode::AcceptEdits).decision;
+    for tool in ["Edit", "MultiEdit", "Write", "NotebookEdit", "apply_patch", "write_file"] {
+        assert_eq!(decision(tool, json!({ "file_path": "src/a.rs" })), Decision::Allow, "{tool}");
+        for path in ["/etc/passwd", ".git/config", ".env"] {
+            assert_eq!(decision(tool, json!({ "file_path": path })), Decision::Ask, "{tool} {path}");
+        }
+    }
+    for tool in ["Bash", "exec_command", "run_shell_command", "execute", "mcp__files__Edit", "EditX"] {
+        let input = json!({ "command": "touch src/a.rs", "file_path": "src/a.rs" });
+        assert_eq!(decision(tool, input), Decision::Ask, "{tool}");
+    }
+    assert_eq!(decision("WebFetch", json!({ "url": "https://example.org" })), Decision::Ask);
+}
+
+// covers: 002-062
+#[test]
+fn the_name_of_a_tool_in_a_rule_is_a_glob() {
+    for (text, tool, is_denied) in [
+        ("*", "Bash", true),
+        ("B*h", "Bash", true),
+        ("Bash", "Bash", true),
+        ("bash", "Bash", false),
+        ("write_*", "write_file", true),
+        ("mcp__*__read", "mcp__a__b__read", true),
+        ("mcp__*__read", "mcp__a__write", false),
+    ] {
+        let rule = Rule { effect: Effect::Deny, text: text.into(), ..rule_for_everything() };
+        let judged = judgement(tool, &json!({}), &[rule], Mode::Default);
+        assert_eq!(judged.decision == Decision::Deny, is_denied, "{text} {tool}");
+    }
 }
 
 #[test]
@@ -364,7 +449,24 @@ fn risk_is_given_with_reasons_and_reasons_only_raise_it() {
         assert_eq!(level, "high", "{command}");
         assert!(reasons.contains(reason), "{command}: {reasons}");
     }
+    for tool in ["Bash", "exec_command", "run_shell_command", "execute", "shell", "run_terminal_cmd"] {
+        assert_eq!(risk(tool, json!({ "command": "ls" })), ("high", "runs a command".to_owned()), "{tool}");
+    }
     assert_eq!(risk("Read", json!({ "pattern": "x" })).0, "low");
-    assert_eq!(risk("WebFetch", json!({ "url": "https://example.org" })).0, "medium");
-    assert_eq!(risk("mcp__x__y", json!({})).0, "medium");
+    assert_eq!(risk("Glob", json!({ "pattern": "*" })), ("low", String::new()));
+    for (tool, input, level, reason) in [
+        ("Write", json!({ "file_path": "src/a.rs" }), "medium", "changes files"),
+        ("Edit", json!({ "file_path": "src/a.rs" }), "medium", "changes files"),
+        ("delete_file", json!({ "path": "src/a.rs" }), "medium", "changes files"),
+        ("Edit", json!({ "file_path": "/etc/passwd" }), "high", "leaves the session's folder"),
+        ("Edit", json!({ "file_path": ".git/config" }), "high", "`.git` belongs to version control"),
+        ("Read", json!({ "file_path": "/etc/passwd" }), "medium", "leaves the session's folder"),
+        ("Read", json!({ "file_path": ".env" }), "high", "`.env` belongs to credentials"),
+        ("WebFetch", json!({ "url": "https://example.org" }), "medium", "uses the network"),
+        ("mcp__x__y", json!({}), "medium", "does something that Portolan does not know"),
+    ] {
+        let judged = judgement(tool, &input, &[], Mode::Default).risk;
+        assert_eq!(judged.level.word(), level, "{tool} {input}");
+        assert!(judged.reasons.iter().any(|found| found == reason), "{tool} {input}: {:?}", judged.reasons);
+    }
 }
