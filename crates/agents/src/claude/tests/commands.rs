@@ -302,6 +302,21 @@ fn controlled(order: Order) -> (Value, Output) {
     (line["request"].clone(), answer)
 }
 
+// covers: 004-042
+#[test]
+fn each_mode_of_the_cli_is_set_by_its_word_and_another_word_is_refused() {
+    for mode in ["default", "plan", "acceptEdits", "bypassPermissions", "dontAsk"] {
+        let (sent, answer) = controlled(Order::SetMode(mode.into()));
+        assert_eq!(sent, json!({ "subtype": "set_permission_mode", "mode": mode }));
+        let consumed = Report::Consumed { instruction_id: InstructionId(7), result: None };
+        assert!(answer.reports.contains(&consumed), "{mode}: {answer:?}");
+    }
+    let out = told(&mut ready(), 7, Order::SetMode("anarchy".into()));
+    assert!(written(&out).is_empty(), "{out:?}");
+    let [Report::Rejected { error, .. }] = &out.reports[..] else { panic!("{out:?}") };
+    assert!(error.contains("unknown mode `anarchy`"), "{error}");
+}
+
 // covers: 003-106, 003-107, 003-114, 004-018, 004-042, 004-043, 004-044, 004-047, 004-048, 004-050
 #[test]
 fn every_control_is_sent_in_the_words_of_the_cli_and_a_bare_success_settles_it() {
