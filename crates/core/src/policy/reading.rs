@@ -45,7 +45,7 @@ impl<'a> Reading<'a> {
         paths
     }
 
-    /// The paths whose real places must be known if a rule [forbids files](RuleSet::forbids_files).
+    /// The paths whose real places must be known if a rule [forbids files](super::RuleSet::forbids_files).
     pub fn mentioned(&self) -> Vec<String> {
         let Some(Ok(script)) = &self.script else { return Vec::new() };
         let mut paths: Vec<String> = Vec::new();
