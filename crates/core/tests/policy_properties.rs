@@ -1,7 +1,7 @@
 //! What holds for every set of rules and every command line.
 
 use portolan_core::{
-    Actor, Millis, SessionId,
+    Actor, Capabilities, Millis, SessionId,
     policy::{
         Call, Decision, Effect, Facts, Judgement, Mode, Reading, Rule, RuleId, RuleScope, RuleSet, Situation,
         decide, facts::Place, mode::MODES, rule::Identity,
@@ -242,6 +242,39 @@ fn an_overridable_deny_yields_to_a_narrower_allow_and_to_no_other() {
     assert_eq!(decided("rm x", &[firm, allow(session)], Mode::Default), Decision::Deny);
 }
 
+// covers: 002-082
+#[test]
+fn the_nearest_scope_decides_and_a_deny_decides_within_a_scope() {
+    let folder = "/home/ada/shop".into();
+    let project = RuleScope::Project { id: "p".into(), folder, identity: HERE };
+    let scopes = [RuleScope::User, project, RuleScope::Session { session: SESSION }];
+    let rule = |effect, text: &str, scope: &RuleScope| Rule {
+        rule: RuleId(format!("{effect:?} of {scope}")),
+        effect,
+        text: text.into(),
+        scope: scope.clone(),
+        overridable: effect == Effect::Deny,
+        ..rule_for_everything()
+    };
+    for (of_deny, wide) in scopes.iter().enumerate() {
+        for (of_allow, narrow) in scopes.iter().enumerate() {
+            let rules = [rule(Effect::Deny, "Bash(rm *)", wide), rule(Effect::Allow, "Bash(rm x)", narrow)];
+            let expected = if of_allow > of_deny { Decision::Allow } else { Decision::Deny };
+            assert_eq!(decided("rm x", &rules, Mode::Default), expected, "deny of {wide}, allow of {narrow}");
+        }
+    }
+    for known in 1..=scopes.len() {
+        let rules: Vec<_> = scopes[..known].iter().map(|scope| rule(Effect::Allow, "Bash", scope)).collect();
+        let (set, _) = RuleSet::new(rules.clone());
+        let input = json!({ "command": "rm x" });
+        let (session, mode, facts) = (Some(SESSION), Mode::Default, facts());
+        let situation = Situation { session, mode, rules: &[&set], facts: &facts, now: Millis(1) };
+        let judged = decide(&Reading::of(Call::new("Bash", &input)), situation);
+        let by: Vec<_> = judged.rules.iter().map(|rule| &rule.rule).collect();
+        assert_eq!(by, [&rules[known - 1].rule]);
+    }
+}
+
 #[test]
 fn a_rule_of_another_session_another_folder_or_another_time_decides_nothing() {
     let deny = Rule { effect: Effect::Deny, text: "Bash".into(), ..rule_for_everything() };
@@ -333,6 +366,20 @@ fn the_mode_dont_ask_never_asks_and_denies_what_no_rule_allows() {
     }
 }
 
+// covers: 002-145
+#[test]
+fn a_session_is_in_the_mode_default_until_it_is_changed() {
+    let means = |mode: Option<&str>| {
+        let mode_means = MODES.map(|mode| (mode.word().to_owned(), mode)).into_iter().collect();
+        Capabilities { mode_means, ..Capabilities::default() }.meaning(mode)
+    };
+    assert_eq!(means(None), Mode::Default);
+    assert_eq!(means(Some("a mode that only the agent knows")), Mode::Default);
+    for mode in MODES {
+        assert_eq!(means(Some(mode.word())), mode);
+    }
+}
+
 // covers: 000-003, 002-069
 #[test]
 fn the_mode_accept_edits_allows_tools_that_edit_files_and_no_command() {
@@ -365,6 +412,43 @@ fn the_name_of_a_tool_in_a_rule_is_a_glob() {
         let rule = Rule { effect: Effect::Deny, text: text.into(), ..rule_for_everything() };
         let judged = judgement(tool, &json!({}), &[rule], Mode::Default);
         assert_eq!(judged.decision == Decision::Deny, is_denied, "{text} {tool}");
+    }
+}
+
+// covers: 002-063
+#[test]
+fn a_pattern_restricts_a_rule_to_the_places_hosts_and_arguments_that_it_names() {
+    let edit = |path: &str| ("Edit", json!({ "file_path": path }));
+    let fetch = |url: &str| ("WebFetch", json!({ "url": url }));
+    let query = |input: Value| ("mcp__db__query", input);
+    for (text, (tool, input), lies, is_covered) in [
+        ("Edit(src/**)", edit("src/a.rs"), "src/a.rs", true),
+        ("Edit(src/**)", edit("lib/../src/a.rs"), "src/a.rs", true),
+        ("Edit(src/**)", edit("link/a.rs"), "src/a.rs", true),
+        ("Edit(src/**)", edit("src/link/a.rs"), "lib/a.rs", false),
+        ("Edit(src/**)", edit("srcs/a.rs"), "srcs/a.rs", false),
+        ("WebFetch(example.org)", fetch("https://example.org/x"), "", true),
+        ("WebFetch(example.org)", fetch("https://example.org.other.example/x"), "", false),
+        ("mcp__db__query(database=test*)", query(json!({ "database": "test1" })), "", true),
+        ("mcp__db__query(database=test*)", query(json!({ "database": "live" })), "", false),
+        ("mcp__db__query(database=test*)", query(json!({ "other": "test1" })), "", false),
+    ] {
+        for (effect, decision) in [(Effect::Allow, Decision::Allow), (Effect::Deny, Decision::Deny)] {
+            let (set, unreadable) =
+                RuleSet::new([Rule { effect, text: text.into(), ..rule_for_everything() }]);
+            assert_eq!(unreadable, []);
+            let reading = Reading::of(Call::new(tool, &input));
+            let mut facts = facts();
+            for path in reading.paths() {
+                let place = Place { lies: vec![facts.folder.join(lies)], is_ordinary: true };
+                facts.places.insert(path, place);
+            }
+            let (mode, now) = (Mode::Default, Millis(1));
+            let judged =
+                decide(&reading, Situation { session: None, mode, rules: &[&set], facts: &facts, now });
+            let expected = if is_covered { decision } else { Decision::Ask };
+            assert_eq!(judged.decision, expected, "{effect:?} {text}: {input}");
+        }
     }
 }
 

@@ -51,7 +51,7 @@ fn decided(event: Event) -> Option<(&'static str, String)> {
     Some((word, by.to_string()))
 }
 
-// covers: 002-070, 002-071
+// covers: 002-070, 002-071, 002-072
 #[tokio::test]
 async fn a_rule_answers_before_anyone_is_asked_and_the_inbox_never_sees_the_request() {
     let world = World::new().await;

@@ -258,7 +258,7 @@ fn an_unknown_or_broken_request_is_answered_with_an_error() {
     }
 }
 
-// covers: 000-033, 003-105, 004-053
+// covers: 000-033, 002-059, 003-105, 004-053
 #[test]
 fn an_interrupt_releases_hooks_and_the_cli_takes_permissions_back() {
     let mut translate = ready();
