@@ -142,6 +142,25 @@ async fn a_decision_about_an_unknown_or_settled_approval_is_refused_with_its_id(
     assert_eq!(settled.message, format!("request {request} was already answered by ada (test)"));
 }
 
+// covers: 002-076
+#[tokio::test(start_paused = true)]
+async fn an_approval_that_nobody_answers_in_time_is_denied_for_everybody_and_the_agent_reads_why() {
+    let world = world(Some(Duration::from_mins(5))).await;
+    let (session, mut puppet) = world.session().await;
+    let request = asked(&world, session, &puppet, "1").await;
+    let mut reader = world.attach(session, Start::After(Seq::ZERO)).await;
+    tokio::time::sleep(Duration::from_secs(299)).await;
+    assert!(puppet.instructions.try_recv().is_err(), "there is time left");
+    let said = Answer::deny(Some("Approval timeout for tool Bash".into()));
+    assert_eq!(told(&mut puppet).await, said);
+    let closed = reader.until(|event| matches!(event, Event::RequestClosed { .. })).await;
+    assert_eq!(closed, Event::RequestClosed { request: request.request, outcome: Outcome::Expired });
+    let snapshot = world.registry.snapshot(&owner(), session).await.expect("a snapshot");
+    assert_eq!(snapshot.state.requests, []);
+    let late = answer(&world, session, request.request, Answer::allow()).await.expect_err("too late");
+    assert_eq!(late.code, RefusalCode::AlreadyClosed);
+}
+
 // covers: 002-077
 #[tokio::test]
 async fn an_interrupt_settles_every_pending_approval_for_every_client() {

@@ -1,4 +1,4 @@
-//! A corpus of command lines with the verdict that docs/policy.md demands, under ten sets of rules. The corpus was written
+//! A corpus of command lines with the verdict that docs/policy.md demands, under thirteen sets of rules. The corpus was written
 //! from that page alone.
 
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test may stop at once")]

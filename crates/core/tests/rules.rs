@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use common::World;
 use portolan_core::{
-    Action, Actor, Capabilities, CommandId, Event, RefusalCode, Role, Seq, SessionId, SessionSpec,
+    Action, Actor, Capabilities, CommandId, Event, Millis, RefusalCode, Role, Seq, SessionId, SessionSpec,
     event::AgentInfo,
     log::delivery::Start,
     policy::{Decision, Effect, Mode, RuleDraft, RuleScope, rule::ScopeDraft},
@@ -43,11 +43,11 @@ fn decided(event: Event) -> Option<(&'static str, String)> {
     Some((word, by.to_string()))
 }
 
-// covers: 002-070, 002-071
+// covers: 002-070, 002-071, 002-072
 #[tokio::test]
 async fn a_rule_answers_before_anyone_is_asked_and_the_inbox_never_sees_the_request() {
     let world = World::new().await;
-    let (session, puppet) = world.session().await;
+    let (session, mut puppet) = world.session().await;
     let mut reader = world.attach(session, Start::After(Seq::ZERO)).await;
     for (effect, text) in [(Effect::Allow, "Bash(git *)"), (Effect::Deny, "Bash(git push --force)")] {
         let made = world
@@ -59,6 +59,10 @@ async fn a_rule_answers_before_anyone_is_asked_and_the_inbox_never_sees_the_requ
     ask(&puppet, "1", "git status").await;
     let allowed = reader.until(is_request).await;
     assert_eq!(decided(allowed), Some(("allow", "rule allow Bash(git *)".into())));
+    let told = puppet.told().await.order;
+    let unchanged = matches!(&told, Order::Answer { answer, ask, .. }
+        if *answer == Answer::allow() && **ask == permission("Bash", json!({ "command": "git status" })));
+    assert!(unchanged, "{told:?}");
     ask(&puppet, "2", "git -C x push -f").await;
     let denied = reader.until(is_request).await;
     let Event::RequestDecided { request, outcome } = &denied else { panic!("{denied:?}") };
@@ -75,7 +79,39 @@ async fn a_rule_answers_before_anyone_is_asked_and_the_inbox_never_sees_the_requ
     assert_eq!(snapshot.state.requests.len(), 1, "only what a person is asked about waits");
 }
 
-// covers: 002-061, 002-082
+// covers: 002-061
+#[tokio::test]
+async fn a_rule_says_what_it_answers_where_it_holds_until_when_and_who_made_it_when() {
+    let world = World::new().await;
+    let (session, _puppet) = world.session().await;
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = std::fs::canonicalize(folder.path()).expect("a path");
+    for (effect, text) in [(Effect::Allow, "Bash(npm *)"), (Effect::Deny, "write_*"), (Effect::Ask, "Bash")] {
+        for scope in
+            [ScopeDraft::User, ScopeDraft::Project { folder: path.clone() }, ScopeDraft::Session { session }]
+        {
+            let asked = RuleDraft {
+                expires_in_seconds: Some(60),
+                comment: Some("because".into()),
+                ..draft(effect, text, scope.clone())
+            };
+            let made = world.registry.add_rule(&owner(), CommandId::random(), asked).await.expect("a rule");
+            assert_eq!((made.effect, made.text.as_str()), (effect, text));
+            let where_it_holds = match &made.scope {
+                RuleScope::User => ScopeDraft::User,
+                RuleScope::Project { folder, .. } => ScopeDraft::Project { folder: folder.clone() },
+                RuleScope::Session { session } => ScopeDraft::Session { session: *session },
+            };
+            assert_eq!(where_it_holds, scope);
+            assert!(made.made_at > Millis(0));
+            assert_eq!(made.expires_at, Some(Millis(made.made_at.0 + 60_000)));
+            assert_eq!(made.comment.as_deref(), Some("because"));
+            assert!(matches!(&made.made_by, Actor::Person { .. }), "{:?}", made.made_by);
+        }
+    }
+}
+
+// covers: 002-061
 #[tokio::test]
 async fn operators_make_rules_for_sessions_and_owners_for_everything_else() {
     let world = World::new().await;

@@ -589,7 +589,6 @@ fn an_agent_that_was_ended_for_another_is_asleep_and_resumes_with_the_next_promp
     assert!(refused.stderr.contains("raise `limits.agents_at_once`"), "{refused:?}");
 }
 
-// covers: 002-076
 #[test]
 fn an_unattended_session_denies_what_no_rule_allows_and_lists_it() {
     let home = home();

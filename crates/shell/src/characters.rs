@@ -16,6 +16,9 @@ pub(crate) fn check(text: &str) -> Result<(), Unreadable> {
 /// Refuses a character that may stand only in quotes: a blank that is none for Bash, and marks that change how
 /// the character before them is shown.
 pub(crate) fn check_outside_of_quotes(char: char) -> Result<(), Unreadable> {
+    if matches!(char, ' '..='~') {
+        return Ok(());
+    }
     let blank = char.is_whitespace() && !matches!(char, ' ' | '\t' | '\n');
     let looks_blank = matches!(char, '\u{2800}' | '\u{3164}' | '\u{115f}' | '\u{1160}' | '\u{ffa0}');
     let mark = matches!(char, '\u{300}'..='\u{36f}' | '\u{fe00}'..='\u{fe0f}' | '\u{e0100}'..='\u{e01ef}');
@@ -25,7 +28,7 @@ pub(crate) fn check_outside_of_quotes(char: char) -> Result<(), Unreadable> {
 /// Refuses a program's name that can be taken for another: letters of other scripts with the shape of Latin ones,
 /// and anything that does not show.
 pub(crate) fn check_program(name: &str) -> Result<(), Unreadable> {
-    for char in name.chars() {
+    for char in name.chars().filter(|char| !matches!(char, ' '..='~')) {
         check_outside_of_quotes(char)?;
         if char.is_control() || is_never_shown(char) || has_the_shape_of_ascii(char) {
             return Err(Unreadable::Character(char));
@@ -35,6 +38,9 @@ pub(crate) fn check_program(name: &str) -> Result<(), Unreadable> {
 }
 
 fn is_never_shown(char: char) -> bool {
+    if matches!(char, ' '..='~') {
+        return false;
+    }
     (char.is_control() && !matches!(char, '\n' | '\t'))
         || matches!(char,
             '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{180b}'..='\u{180f}' | '\u{17b4}' | '\u{17b5}'

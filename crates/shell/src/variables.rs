@@ -57,13 +57,16 @@ pub(crate) fn changes_what_runs(name: &str) -> bool {
     // A text may set thousands of variables.
     static TABLES: LazyLock<[HashSet<&str>; 2]> =
         LazyLock::new(|| [HARMLESS, NAMES].map(|table| table.split_ascii_whitespace().collect()));
+    static EDGES: LazyLock<[Vec<&str>; 2]> =
+        LazyLock::new(|| [BEGINNINGS, ENDS].map(|table| table.split_ascii_whitespace().collect()));
     let [harmless, names] = &*TABLES;
+    let [beginnings, ends] = &*EDGES;
     if harmless.contains(name) {
         return false;
     }
     names.contains(name)
-        || BEGINNINGS.split_ascii_whitespace().any(|beginning| name.starts_with(beginning))
-        || ENDS.split_ascii_whitespace().any(|end| name.ends_with(end))
+        || beginnings.iter().any(|beginning| name.starts_with(beginning))
+        || ends.iter().any(|end| name.ends_with(end))
         // `BASH_FUNC_x%%`, and anything else that is no name at all.
         || !is_name(name)
 }

@@ -92,6 +92,7 @@ fn quotes_and_spaces_do_not_matter() {
 #[test]
 fn what_is_not_known_before_it_runs_is_a_piece_of_a_word() {
     assert_eq!(parts("a x$y'z' \"$y\" *.c ~/d {e,f}g $((1)) [h] ${i:-j}"), ["a x$z $ *.c ~/d {} $(()) * $"]);
+    assert_eq!(parts("a ~ada/d ~-/d [h]x e[h]/../g a/{b,../c}"), ["a ~$/d ~$/d * e*$ a/{}$"]);
     let word = &only("a \"x$@\"").words[1];
     assert!(word.splits);
     assert!(!only("a \"x$y\"").words[1].splits);
@@ -205,7 +206,7 @@ fn words_that_xargs_adds_are_not_known() {
 
 #[test]
 fn command_of_find_is_a_part() {
-    assert_eq!(parts("find . -exec grep x {} + -delete"), ["find . -exec grep x {} + -delete", "grep x .*"]);
+    assert_eq!(parts("find . -exec grep x {} + -delete"), ["find . -exec grep x {} + -delete", "grep x .$*"]);
     assert_eq!(parts("sudo find /x -exec sh -c 'a; b' \\;"), ["find /x -exec sh -c a; b ;", "a", "b"]);
     assert_eq!(commands("sudo find /x -exec a \\;")[1].wrappers[0].name, "sudo");
 }

@@ -139,7 +139,7 @@ mod tests {
         }
     }
 
-    // covers: 003-020, 004-106
+    // covers: 003-020, 004-042, 004-106
     #[test]
     fn each_version_has_its_own_modes() {
         let old = modes(Some(Version(2, 1, 120)));

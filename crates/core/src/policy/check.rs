@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use super::{
     cover::{Cover, Ready},
-    decide::Reading,
     facts::{Facts, Place},
+    reading::Reading,
     rule::{BadRule, COMMENT, EXAMPLES, Effect, Example, Rule, RuleDraft, RuleId, RuleScope},
     tool::Call,
 };

@@ -1,25 +1,13 @@
 //! Commands: which commands of a command line a pattern covers, which only read, and which name a protected place.
 
-use portolan_shell::{Command, Hidden, PatternPiece, PatternWord, Piece, Word, WrapperKind};
+use portolan_shell::{Command, Hidden, PatternPiece, PatternWord, Word, WrapperKind};
 
 use super::{
     cover::Cover,
-    places::{self, Kind},
+    places::Kind,
+    subcommands::Positional,
+    words::{self, UNKNOWN, base, text},
 };
-
-/// Stands for what is not known of a word. No word contains it: a command line with a NUL cannot be read.
-const UNKNOWN: char = '\0';
-
-/// A word as text, with [`UNKNOWN`] for what is not known.
-fn text(word: &Word) -> String {
-    word.pieces.iter().fold(String::new(), |mut text, piece| {
-        match piece {
-            Piece::Literal(literal) => text.push_str(literal),
-            Piece::Unknown(_) => text.push(UNKNOWN),
-        }
-        text
-    })
-}
 
 fn has_star(word: &PatternWord) -> bool {
     word.text().is_none()
@@ -144,24 +132,6 @@ fn covers(pattern: &[PatternWord], words: &[Word], named: usize, command: &Comma
 
 // ------------------------------------------------------------------------------------------------- deny, ask
 
-/// Programs with subcommands, and those of their options before the subcommand that take a value.
-const SUBCOMMANDS: [(&str, &str); 14] = [
-    ("git", "-C -c --git-dir --work-tree --namespace --super-prefix --config-env --exec-path --attr-source"),
-    ("npm", "--prefix -C -w --workspace --userconfig --registry"),
-    ("pnpm", "--prefix -C --dir -F --filter"),
-    ("yarn", "--cwd"),
-    ("cargo", "-C -Z --config --color --manifest-path"),
-    ("docker", "-H --host -c --context --config -l --log-level"),
-    ("podman", "-c --connection --url --log-level --root"),
-    ("kubectl", "-n --namespace --context --kubeconfig -s --server --cluster --user --as"),
-    ("gh", "-R --repo"),
-    ("go", "-C"),
-    ("pip", "--proxy --log --cache-dir --python"),
-    ("pip3", "--proxy --log --cache-dir --python"),
-    ("helm", "-n --namespace --kube-context --kubeconfig"),
-    ("systemctl", "-H --host -M --machine"),
-];
-
 /// Flags of a program that mean another flag.
 const SAME: [(&str, &str, &str); 12] = [
     ("git", "-f", "--force"),
@@ -184,7 +154,7 @@ pub fn touches(pattern: &[PatternWord], command: &Command) -> Cover {
     let by_wrapper = command
         .wrappers
         .iter()
-        .map(|wrapper| wrapper_touched(pattern, &wrapper.name, &command.whole))
+        .map(|wrapper| wrapper_touched(pattern, &wrapper.name, command))
         .max()
         .unwrap_or(Cover::No);
     let found = direct.max(by_wrapper);
@@ -198,9 +168,15 @@ pub fn is_unseen(command: &Command) -> bool {
         || command.assignments.iter().any(|assignment| assignment.changes_what_runs)
 }
 
-fn wrapper_touched(pattern: &[PatternWord], name: &str, whole: &[Word]) -> Cover {
+fn wrapper_touched(pattern: &[PatternWord], name: &str, command: &Command) -> Cover {
     match pattern.split_first() {
-        Some((program, rest)) if word_matches(program, base(name)) => rest_touches(base(name), rest, whole),
+        Some((program, rest)) if word_matches(program, base(name)) => {
+            // A word before the wrapper may look like it: `sudo -u docker docker exec`.
+            let is_named = |at: &usize| base(&text(&command.whole[*at])) == base(name);
+            let places = (0..command.inner_at.min(command.whole.len())).filter(is_named);
+            let behind = places.map(|at| rest_touches(base(name), rest, &command.whole[at + 1..]));
+            behind.max().unwrap_or_else(|| rest_touches(base(name), rest, &command.whole))
+        }
         _ => Cover::No,
     }
 }
@@ -227,11 +203,6 @@ pub fn is_shell(program: &str) -> bool {
     portolan_shell::is_usual_place(program) && matches!(base(program), "sh" | "bash" | "zsh" | "dash")
 }
 
-/// The name of a program without its folder.
-pub(super) fn base(program: &str) -> &str {
-    program.rsplit('/').next().unwrap_or(program)
-}
-
 /// Does the command contain the words of the pattern behind the program?
 fn rest_touches(program: &str, pattern: &[PatternWord], arguments: &[Word]) -> Cover {
     let texts: Vec<String> = arguments.iter().map(text).collect();
@@ -242,50 +213,35 @@ fn rest_touches(program: &str, pattern: &[PatternWord], arguments: &[Word]) -> C
     };
     let (wanted_flags, wanted): (Vec<&PatternWord>, Vec<&PatternWord>) =
         pattern.iter().filter(|word| !word.is_star()).partition(is_flag);
-    let words = positional(program, &texts);
-    // The first word behind a program with subcommands is the subcommand.
-    let has_subcommands = SUBCOMMANDS.iter().any(|(known, _)| *known == program);
-    let found = match (wanted.split_first(), has_subcommands) {
-        (None, _) => true,
-        (Some((sub, rest)), true) => match words.split_first() {
-            Some((first, others)) if word_matches(sub, first) => in_order(rest, others),
-            // A name that is not known may be any subcommand.
-            Some((first, _)) if first.contains(UNKNOWN) => return Cover::Maybe,
-            _ => return Cover::No,
-        },
-        (Some(_), false) => in_order(&wanted, &words),
-    };
+    let words = Positional::of(program, &texts);
     let flags = Flags::of(program, &texts);
-    let found = found && wanted_flags.iter().all(|wants| flags.contain(program, &pattern_text(wants)));
-    match (found, unknown) {
-        (true, _) => Cover::Yes,
-        (false, true) => Cover::Maybe,
-        (false, false) => Cover::No,
-    }
+    let has_flags = wanted_flags.iter().all(|wants| flags.contain(program, &pattern_text(wants)));
+    let contain = |words: &[&str], wanted: &[&PatternWord]| match (in_order(wanted, words), unknown) {
+        (true, _) if has_flags => Cover::Yes,
+        (_, true) => Cover::Maybe,
+        (_, false) => Cover::No,
+    };
+    let (Some(possible), Some((subcommand, rest))) = (words.subcommands, wanted.split_first()) else {
+        return contain(&words.all, &wanted);
+    };
+    let called = |at: usize| {
+        let name = words.all[at];
+        let found = if word_matches(subcommand, name) {
+            contain(&words.all[at + 1..], rest)
+        } else if name.contains(UNKNOWN) {
+            // A name that is not known may be any subcommand.
+            Cover::Maybe
+        } else {
+            Cover::No
+        };
+        if at == 0 { found } else { found.min(Cover::Maybe) }
+    };
+    (0..possible).map(called).max().unwrap_or(Cover::No)
 }
 
 fn in_order(wanted: &[&PatternWord], words: &[&str]) -> bool {
     let mut left = words.iter();
     wanted.iter().all(|pattern| left.any(|word| word_matches(pattern, word)))
-}
-
-/// The words that are no flags. For a program with subcommands those before the subcommand that belong to a flag are left
-/// out, too.
-fn positional<'a>(program: &str, texts: &'a [String]) -> Vec<&'a str> {
-    let valued = SUBCOMMANDS.iter().find(|(known, _)| *known == program).map(|(_, valued)| *valued);
-    let mut words = Vec::new();
-    let mut left = texts.iter();
-    while let Some(word) = left.next() {
-        let before_subcommand = words.is_empty() && valued.is_some();
-        if word.starts_with('-') && word != "-" {
-            if before_subcommand && valued.is_some_and(|valued| valued.split(' ').any(|flag| flag == word)) {
-                left.next();
-            }
-        } else if !(before_subcommand && program == "cargo" && word.starts_with('+')) {
-            words.push(word.as_str());
-        }
-    }
-    words
 }
 
 /// The flags of a command, in every spelling.
@@ -336,7 +292,7 @@ impl Flags {
                     flag.split_once('=').map_or((flag, None), |(found, given)| (found, Some(given)));
                 // Most programs take the beginning of a long flag for the whole.
                 let is_named =
-                    super::glob::matches(name, found) || (found.len() > 1 && name.starts_with(found));
+                    super::glob::matches(name, found) || (!found.is_empty() && name.starts_with(found));
                 is_named
                     && value.is_none_or(|value| given.is_some_and(|given| super::glob::matches(value, given)))
             });
@@ -354,7 +310,7 @@ impl Flags {
 
 fn canonical(program: &str, flag: &str) -> String {
     // Most programs take the beginning of a long flag for the whole.
-    let is_beginning = |from: &str| flag.len() > 4 && flag.starts_with("--") && from.starts_with(flag);
+    let is_beginning = |from: &str| flag.len() > 2 && flag.starts_with("--") && from.starts_with(flag);
     let same =
         SAME.iter().find(|(known, from, _)| *known == program && (*from == flag || is_beginning(from)));
     same.map_or_else(|| flag.to_owned(), |(_, _, to)| (*to).to_owned())
@@ -444,15 +400,12 @@ pub fn protected(command: &Command) -> Option<(Kind, String)> {
 const GIT_NAMERS: &str = "add commit rm mv stash";
 
 fn protected_word(command: &Command, word: &Word) -> Option<(Kind, String)> {
-    let word = text(word);
-    let value = word.rsplit_once('=').map_or(word.as_str(), |(_, value)| value);
-    let (kind, name) = places::named(value.trim_start_matches('@'))?;
-    let is_secret = matches!(kind, Kind::Credentials | Kind::Portolan);
-    let program = command.words.first().map(text).unwrap_or_default();
-    let sub = command.words.get(1).map(text).unwrap_or_default();
-    let harmless =
-        only_reads(command) || (program == "git" && GIT_NAMERS.split(' ').any(|namer| namer == sub));
-    (is_secret || !harmless).then_some((kind, name))
+    let harmless = || {
+        let program = command.words.first().map(text).unwrap_or_default();
+        let sub = command.words.get(1).map(text).unwrap_or_default();
+        only_reads(command) || (program == "git" && GIT_NAMERS.split(' ').any(|namer| namer == sub))
+    };
+    words::protected(word, |kind| matches!(kind, Kind::Credentials | Kind::Portolan) || !harmless())
 }
 
 /// The words of a command behind its program, as far as they are known.

@@ -3,7 +3,11 @@
 //! A call has parts: each command of a command line, each file, each address. A deny or an ask is read widely and may be
 //! unsure ([`Cover::Maybe`]); an allow is read narrowly and is sure or is nothing.
 
-use std::path::PathBuf;
+use std::{
+    cell::OnceCell,
+    ops::Deref,
+    path::{Path, PathBuf},
+};
 
 use portolan_shell::{Command, PatternWord};
 use serde_json::Value;
@@ -13,6 +17,7 @@ use super::{
     commands,
     facts::Facts,
     glob::{self, PathGlob},
+    mentions::{self, Mention},
     places,
     rule::{self, BadRule, Rule},
     tool::{KINDS, Kind},
@@ -33,7 +38,7 @@ pub enum Cover {
 #[derive(Clone, Debug)]
 pub enum Part<'a> {
     /// A command of a command line.
-    Command(&'a Command),
+    Command(Run<'a>),
     /// A command line that cannot be read.
     Unreadable,
     /// A call that does not say what it does in a form that is known.
@@ -46,11 +51,37 @@ pub enum Part<'a> {
         lies: Option<Vec<PathBuf>>,
         /// It is named by a command line, not by the call itself.
         redirected: bool,
+        /// The call searches in it; if it may be a folder, in all files with such names, at any depth.
+        searched: Option<Vec<String>>,
     },
     /// An address on the network.
     Address(&'a str),
     /// The arguments of an unknown tool.
     Arguments(&'a Value),
+}
+
+/// A command, and the files that it names once a rule asks for them.
+#[derive(Clone, Debug)]
+pub struct Run<'a> {
+    command: &'a Command,
+    mentions: OnceCell<Vec<Mention>>,
+}
+
+impl<'a> Run<'a> {
+    pub(super) fn of(command: &'a Command) -> Self {
+        Self { command, mentions: OnceCell::new() }
+    }
+
+    fn mentions(&self, facts: &Facts) -> &[Mention] {
+        self.mentions.get_or_init(|| mentions::of(self.command, facts))
+    }
+}
+
+impl Deref for Run<'_> {
+    type Target = Command;
+    fn deref(&self) -> &Command {
+        self.command
+    }
 }
 
 /// A rule that is ready to be compared.
@@ -133,7 +164,14 @@ impl Ready {
     /// Can the rule be about a call of this tool at all, and does it name the tool?
     pub(super) fn concerns(&self, tool: &str, kind: Kind) -> Option<Named> {
         let named = self.names(tool, kind);
-        (named || kind == Kind::Run && (self.edits || self.reads)).then_some(Named(named))
+        let searched = kind == Kind::Read && self.forbids_files() && self.reads;
+        (named || searched || kind == Kind::Run && (self.edits || self.reads)).then_some(Named(named))
+    }
+
+    /// Is it a deny or an ask with a pattern for files?
+    pub(super) fn forbids_files(&self) -> bool {
+        let has_path = self.pattern.as_ref().is_some_and(|pattern| pattern.path.is_some());
+        self.rule.effect != rule::Effect::Allow && has_path && (self.edits || self.reads)
     }
 
     /// Has the rule no pattern, so that it covers every call of its tool?
@@ -141,9 +179,12 @@ impl Ready {
         self.pattern.is_none()
     }
 
-    /// Has the rule a pattern without any `*`?
-    pub fn is_exact(&self) -> bool {
-        self.pattern.as_ref().is_some_and(|pattern| !pattern.text.contains('*'))
+    /// Has the rule a pattern that spells all of this part?
+    pub fn is_exact(&self, part: &Part<'_>) -> bool {
+        self.pattern.as_ref().is_some_and(|pattern| match part {
+            Part::File { .. } => pattern.path.as_ref().is_some_and(PathGlob::is_one_path),
+            _ => !pattern.text.contains('*'),
+        })
     }
 
     fn names(&self, tool: &str, kind: Kind) -> bool {
@@ -170,7 +211,33 @@ impl Ready {
 
     /// The same, for a tool that was compared before.
     pub(super) fn touches_part(&self, named: Named, part: &Part<'_>, facts: &Facts) -> Cover {
-        if !self.speaks_of(named, part) {
+        let found = self.touches_itself(named, part, facts);
+        match part {
+            Part::Command(run) if found != Cover::Yes => found.max(self.touches_files_of(run, facts)),
+            _ => found,
+        }
+    }
+
+    /// Is this rule for a file that the words of a command name?
+    fn touches_files_of(&self, run: &Run<'_>, facts: &Facts) -> Cover {
+        let path = self.pattern.as_ref().and_then(|pattern| pattern.path.as_ref());
+        let Some(path) = path.filter(|_| self.edits || self.reads) else { return Cover::No };
+        let touched = |mention: &Mention| {
+            let reads = if self.reads { mention.reads } else { Cover::No };
+            let changes = if self.edits { mention.changes } else { Cover::No };
+            match reads.max(changes) {
+                Cover::No => Cover::No,
+                used => used.min(mention.is_covered(path, self.folder(facts), facts)),
+            }
+        };
+        run.mentions(facts).iter().map(touched).max().unwrap_or(Cover::No)
+    }
+
+    fn touches_itself(&self, named: Named, part: &Part<'_>, facts: &Facts) -> Cover {
+        // A rule about reading a file is also about a search that may read the file, whatever the tool is called.
+        let is_search = matches!(part, Part::File { searched: Some(_), .. });
+        let is_about_search = is_search && self.reads && !self.is_whole();
+        if !is_about_search && !self.speaks_of(named, part) {
             // A command that cannot be seen may change any file.
             let unseen = matches!(part, Part::Command(command) if commands::is_unseen(command));
             return if self.edits && unseen { Cover::Maybe } else { Cover::No };
@@ -185,8 +252,19 @@ impl Ready {
             Part::Unreadable => Cover::Maybe,
             Part::Unseen => Cover::Maybe,
             Part::File { lies: None, .. } => Cover::Maybe,
-            Part::File { lies: Some(lies), .. } => {
-                sure(lies.iter().any(|path| self.path_matches(pattern, path, facts)))
+            Part::File { lies: Some(lies), searched, .. } => {
+                if lies.iter().any(|path| self.path_matches(pattern, path, facts)) {
+                    return Cover::Yes;
+                }
+                let reaches = |path: &PathGlob| {
+                    let names = searched.iter().flatten();
+                    lies.iter().any(|folder| {
+                        names
+                            .clone()
+                            .any(|name| path.reaches(folder, name, self.folder(facts), facts.home.as_deref()))
+                    })
+                };
+                if pattern.path.as_ref().is_some_and(reaches) { Cover::Maybe } else { Cover::No }
             }
             Part::Address(address) => pattern.touches_address(address),
             Part::Arguments(input) => sure(match &pattern.argument {
@@ -234,12 +312,17 @@ impl Ready {
         }
     }
 
-    fn path_matches(&self, pattern: &Pattern, path: &std::path::Path, facts: &Facts) -> bool {
-        let folder = match &self.rule.scope {
+    fn path_matches(&self, pattern: &Pattern, path: &Path, facts: &Facts) -> bool {
+        let matches = |glob: &PathGlob| glob.matches(path, self.folder(facts), facts.home.as_deref());
+        pattern.path.as_ref().is_some_and(matches)
+    }
+
+    /// Where a pattern for paths begins.
+    fn folder<'f>(&'f self, facts: &'f Facts) -> &'f Path {
+        match &self.rule.scope {
             rule::RuleScope::Project { folder, .. } => folder,
             rule::RuleScope::User | rule::RuleScope::Session { .. } => &facts.folder,
-        };
-        pattern.path.as_ref().is_some_and(|glob| glob.matches(path, folder, facts.home.as_deref()))
+        }
     }
 }
 

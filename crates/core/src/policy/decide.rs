@@ -5,7 +5,6 @@
 
 use std::collections::{HashMap, HashSet};
 
-use portolan_shell::{Folder, Piece, Script, Target, Unknown};
 use serde::{Deserialize, Serialize};
 
 use super::{
@@ -14,9 +13,10 @@ use super::{
     facts::{Facts, Standing},
     mode::{self, Mode},
     places,
+    reading::Reading,
     risk::{self, Risk},
     rule::{Effect, Rule, RuleId, RuleScope},
-    tool::{Call, Kind, WorksIn},
+    tool::Kind,
 };
 use crate::{Millis, SessionId};
 
@@ -131,6 +131,11 @@ impl RuleSet {
         self.other.iter().chain(named).map(|number| &self.rules[*number]).collect()
     }
 
+    /// Does a rule deny or ask about files? Then it matters where the words of a command lead.
+    pub fn forbids_files(&self) -> bool {
+        self.rules.iter().any(Ready::forbids_files)
+    }
+
     /// Every rule.
     pub fn iter(&self) -> impl Iterator<Item = &Rule> {
         self.rules.iter().map(|ready| &ready.rule)
@@ -152,160 +157,10 @@ pub struct Situation<'a> {
     pub now: Millis,
 }
 
-/// A call, read once: what it names and what its command line runs.
-#[derive(Debug)]
-pub struct Reading<'a> {
-    call: Call<'a>,
-    works_in: WorksIn,
-    script: Option<Result<Script, String>>,
-    files: Option<Vec<String>>,
-}
-
-impl<'a> Reading<'a> {
-    /// Reads a call.
-    pub fn of(call: Call<'a>) -> Self {
-        let kind = call.kind();
-        let script = match kind {
-            Kind::Run => call
-                .command()
-                .map(|text| portolan_shell::read(&text).map_err(|unreadable| unreadable.to_string())),
-            _ => None,
-        };
-        let works_in = call.works_in();
-        let files = if matches!(kind, Kind::Read | Kind::Edit) { call.files() } else { Some(vec![]) };
-        let files = files.and_then(|files| files.into_iter().map(|file| works_in.path(file)).collect());
-        Self { call, works_in, script, files }
-    }
-
-    /// The paths whose real places must be known.
-    pub fn paths(&self) -> Vec<String> {
-        let mut paths = self.files.clone().unwrap_or_default();
-        if let Some(Ok(script)) = &self.script {
-            paths.extend(script.parts.iter().filter_map(|part| match part {
-                portolan_shell::Part::Read(target) | portolan_shell::Part::Write(target) => {
-                    target_path(target).and_then(|path| self.works_in.path(path))
-                }
-                portolan_shell::Part::Run(_) => None,
-            }));
-        }
-        if let WorksIn::Folder(folder) = &self.works_in {
-            paths.push(folder.clone());
-        }
-        paths
-    }
-
-    /// The command line as it was read.
-    pub(super) fn script(&self) -> Option<&Result<Script, String>> {
-        self.script.as_ref()
-    }
-
-    /// The call.
-    pub(super) fn call(&self) -> &Call<'a> {
-        &self.call
-    }
-
-    pub(super) fn parts(&self, facts: &Facts) -> Vec<Part<'_>> {
-        let file = |kind: Kind, path: &str, redirected: bool| {
-            let place = facts.places.get(path).filter(|place| kind == Kind::Read || place.is_ordinary);
-            Part::File { kind, lies: place.map(|place| place.lies.clone()), redirected }
-        };
-        match self.call.kind() {
-            Kind::Run => match &self.script {
-                None => vec![Part::Unseen],
-                Some(Err(_)) => vec![Part::Unreadable],
-                Some(Ok(script)) => script
-                    .parts
-                    .iter()
-                    .filter_map(|part| match part {
-                        portolan_shell::Part::Run(command) => Some(Part::Command(command)),
-                        portolan_shell::Part::Read(target) => self.redirected(Kind::Read, target, &file),
-                        portolan_shell::Part::Write(target) => self.redirected(Kind::Edit, target, &file),
-                    })
-                    .chain(self.elsewhere(facts, &file))
-                    .collect(),
-            },
-            kind @ (Kind::Read | Kind::Edit) => match &self.files {
-                None => vec![Part::File { kind, lies: None, redirected: false }],
-                // Whoever searches without naming a folder searches the session's.
-                Some(files) if files.is_empty() && kind == Kind::Read && self.call.reads_here() => {
-                    match &self.works_in {
-                        WorksIn::SessionFolder => {
-                            vec![Part::File {
-                                kind,
-                                lies: Some(vec![facts.folder.clone()]),
-                                redirected: false,
-                            }]
-                        }
-                        WorksIn::Folder(folder) => vec![file(kind, folder, false)],
-                        WorksIn::Unclear => vec![Part::File { kind, lies: None, redirected: false }],
-                    }
-                }
-                Some(files) if files.is_empty() => vec![Part::File { kind, lies: None, redirected: false }],
-                Some(files) => files.iter().map(|path| file(kind, path, false)).collect(),
-            },
-            Kind::Network => match self.call.addresses() {
-                addresses if addresses.is_empty() => vec![Part::Arguments(self.call.input)],
-                addresses => addresses.into_iter().map(Part::Address).collect(),
-            },
-            Kind::Unknown => vec![Part::Arguments(self.call.input)],
-        }
-    }
-}
-
-impl Reading<'_> {
-    /// A command line that runs outside of the session's folder reads the folder in which it runs, as after a `cd`.
-    fn elsewhere<'b>(&self, facts: &Facts, file: &dyn Fn(Kind, &str, bool) -> Part<'b>) -> Option<Part<'b>> {
-        let folder = match &self.works_in {
-            WorksIn::SessionFolder => return None,
-            WorksIn::Folder(folder) => file(Kind::Read, folder, true),
-            WorksIn::Unclear => Part::File { kind: Kind::Read, lies: None, redirected: true },
-        };
-        (!is_inside(&folder, facts)).then_some(folder)
-    }
-
-    fn redirected<'b>(
-        &self,
-        kind: Kind,
-        target: &Target,
-        file: &dyn Fn(Kind, &str, bool) -> Part<'b>,
-    ) -> Option<Part<'b>> {
-        let path = target_path(target);
-        if path.as_ref().is_some_and(|path| NOWHERE.contains(&path.as_str())) {
-            return None;
-        }
-        Some(match path.and_then(|path| self.works_in.path(path)) {
-            Some(path) => file(kind, &path, true),
-            None => Part::File { kind, lies: None, redirected: true },
-        })
-    }
-}
-
-/// What a redirection to nowhere reads or writes is no part.
-const NOWHERE: [&str; 6] = ["/dev/null", "/dev/stdout", "/dev/stderr", "/dev/stdin", "/dev/tty", "/dev/zero"];
-
-/// The path of a redirection, from the folder in which the command line runs; `None` if it is not known.
-fn target_path(target: &Target) -> Option<String> {
-    let path = match target.path.pieces.as_slice() {
-        // `~/x` lies in the home folder, wherever the command runs.
-        [Piece::Unknown(Unknown::Tilde), Piece::Literal(rest)] if rest.starts_with('/') => {
-            return Some(format!("~{rest}"));
-        }
-        _ => target.path.literal()?,
-    };
-    if path.starts_with('/') {
-        return Some(path.into_owned());
-    }
-    match &target.folder {
-        Folder::Known(folder) if folder.is_empty() => Some(path.into_owned()),
-        Folder::Known(folder) => Some(format!("{folder}/{path}")),
-        Folder::Unknown => None,
-    }
-}
-
 /// Decides.
 pub fn decide(reading: &Reading<'_>, situation: Situation<'_>) -> Judgement {
     let Situation { session, facts, rules, now, mode } = situation;
-    let tool = reading.call.tool;
+    let tool = reading.call().tool;
     let parts = reading.parts(facts);
     let risk = risk::of(reading, &parts, facts);
     let holds = |ready: &&Ready| {
@@ -320,7 +175,7 @@ pub fn decide(reading: &Reading<'_>, situation: Situation<'_>) -> Judgement {
         };
         here && !rule.is_expired(now)
     };
-    let kind = reading.call.kind();
+    let kind = reading.call().kind();
     let about = rules.iter().flat_map(|set| set.about(&parts)).filter(holds);
     let all: Vec<(&Ready, Named)> =
         about.filter_map(|ready| Some((ready, ready.concerns(tool, kind)?))).collect();
@@ -367,7 +222,7 @@ pub fn decide(reading: &Reading<'_>, situation: Situation<'_>) -> Judgement {
                     && allows[at].iter().any(|allow| allow.rule.scope.rank() > ready.rule.scope.rank())
             };
             // A rule without any `*` has seen all of the part that it allows.
-            let is_spelt = |at: usize| allows[at].iter().any(|allow| allow.is_exact());
+            let is_spelt = |at: usize| allows[at].iter().any(|allow| allow.is_exact(&parts[at]));
             let stands = |wanted: Cover, except: &dyn Fn(usize) -> bool| {
                 let mut all = covers.iter().enumerate();
                 all.any(|(at, cover)| *cover == wanted && !yields(at) && !except(at))
@@ -391,14 +246,18 @@ pub fn decide(reading: &Reading<'_>, situation: Situation<'_>) -> Judgement {
     if plan_denies {
         return judge(Decision::Deny, &[], Some(mode), "Tool execution is disabled in plan mode.".into());
     }
-    if let Some(Err(why)) = &reading.script
+    if let Some(Err(why)) = reading.script()
         && !(mode == Mode::BypassPermissions && unsure.is_empty())
     {
         // The rules that may cover the call are why a call is stopped that the agent would not ask about.
         return ask(&unsure, format!("the command cannot be read: {why}"));
     }
     if !unsure.is_empty() {
-        return ask(&unsure, "Portolan cannot see what the call does, and a rule may forbid the call".into());
+        let why = match kind {
+            Kind::Read => "the search may reach a file that a rule is about",
+            _ => "Portolan cannot see what the call does, and a rule may forbid the call",
+        };
+        return ask(&unsure, why.into());
     }
 
     // Allow rules cover every part; a mode may cover the files that a command line names.
@@ -443,7 +302,7 @@ fn by_the_mode(
     judge: &Judge<'_>,
     ask: &Ask<'_>,
 ) -> Judgement {
-    let kind = reading.call.kind();
+    let kind = reading.call().kind();
     let by = Some(mode);
     let allowed = || judge(Decision::Allow, &[], by, format!("the mode {mode} allows the call"));
     let asks = |why: String| Judgement { mode: by, ..ask(&[], why) };
@@ -459,7 +318,7 @@ fn by_the_mode(
             format!("no rule allows the call, and the mode {mode} asks nobody"),
         ),
         mode::Answer::Ask => asks(format!("no rule decides, and the mode {mode} asks")),
-        mode::Answer::AllowInside if reading.call.has_reason => {
+        mode::Answer::AllowInside if reading.call().has_reason => {
             asks("the agent has a reason of its own to ask".into())
         }
         mode::Answer::AllowInside => match parts.iter().find(|part| !is_inside(part, facts)) {
@@ -478,13 +337,14 @@ fn by_the_mode(
 /// Does the agent have a reason of its own to ask about an edit, and is the rule no answer to it? Only a rule that spells
 /// the file is.
 fn reason_stands_against(reading: &Reading<'_>, ready: &Ready) -> bool {
-    reading.call.has_reason
-        && reading.call.kind() == Kind::Edit
+    reading.call().has_reason
+        && reading.call().kind() == Kind::Edit
         && !ready.is_whole()
         && ready.rule.text.contains(['*', '?'])
 }
 
-fn is_inside(part: &Part<'_>, facts: &Facts) -> bool {
+/// Does the part lie in the session's folders?
+pub(super) fn is_inside(part: &Part<'_>, facts: &Facts) -> bool {
     match part {
         Part::File { lies: Some(lies), .. } => {
             !lies.is_empty() && lies.iter().all(|path| facts.is_inside(path))
@@ -505,7 +365,7 @@ fn mode_allows_file(mode: Mode, kind: Kind, part: &Part<'_>, facts: &Facts) -> b
 
 /// In plan mode nothing changes, whatever rules allow.
 fn denied_by_plan(reading: &Reading<'_>, parts: &[Part<'_>], facts: &Facts) -> bool {
-    match reading.call.kind() {
+    match reading.call().kind() {
         Kind::Read | Kind::Network => false,
         Kind::Edit | Kind::Unknown => true,
         Kind::Run => !parts.iter().all(|part| match part {

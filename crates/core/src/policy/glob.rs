@@ -2,6 +2,8 @@
 
 use std::path::{Component, Path};
 
+use super::words::WILDCARD;
+
 /// Does `text` match `pattern`, in which `*` stands for any characters?
 pub fn matches(pattern: &str, text: &str) -> bool {
     // The one place to go back to is the last `*`: an earlier one need never take more.
@@ -21,6 +23,54 @@ pub fn matches(pattern: &str, text: &str) -> bool {
         }
     }
     pattern[p..].iter().all(|byte| *byte == b'*')
+}
+
+/// Is there a text that both patterns match? `*` stands for any characters in both.
+pub fn overlap(one: &str, other: &str) -> bool {
+    let (one, other) = (one.as_bytes(), other.as_bytes());
+    reach_the_end(one.len(), other.len(), &|at_one, at_other| {
+        let (a, b) = (one.get(at_one).copied(), other.get(at_other).copied());
+        let star = |byte: Option<u8>| byte == Some(b'*');
+        Steps {
+            one: star(a) || (star(b) && a.is_some()),
+            other: star(b) || (star(a) && b.is_some()),
+            both: a.is_some() && a == b,
+        }
+    })
+}
+
+/// How two patterns may go on from a place in each.
+struct Steps {
+    one: bool,
+    other: bool,
+    both: bool,
+}
+
+/// Do steps lead from the beginning of both to the end of both? Every pair of places is looked at once.
+fn reach_the_end(one: usize, other: usize, steps: &dyn Fn(usize, usize) -> Steps) -> bool {
+    let mut row = vec![false; other + 1];
+    row[0] = true;
+    for at_one in 0..=one {
+        let mut next = vec![false; other + 1];
+        for at_other in 0..=other {
+            if !row[at_other] {
+                continue;
+            }
+            let steps = steps(at_one, at_other);
+            if steps.other && at_other < other {
+                row[at_other + 1] = true;
+            }
+            next[at_other] |= steps.one;
+            if steps.both && at_other < other {
+                next[at_other + 1] = true;
+            }
+        }
+        if at_one == one {
+            return row[other];
+        }
+        row = next;
+    }
+    false
 }
 
 /// A pattern for paths, in parts.
@@ -84,10 +134,84 @@ impl PathGlob {
         names.is_some_and(|names| parts_match(&self.parts, &names))
     }
 
+    /// The pattern from the root on; `None` if nobody knows where it begins.
+    pub(super) fn absolute<'a>(&'a self, folder: &'a Path, home: Option<&'a Path>) -> Option<Parts<'a>> {
+        let base = match self.from {
+            From::Root => Path::new("/"),
+            From::Home => home?,
+            From::Folder => folder,
+        };
+        let mut parts = Vec::new();
+        for part in base.components() {
+            if let Component::Normal(name) = part {
+                // A name is compared as it is, so one with a star in it is no pattern.
+                parts.push(name.to_str().filter(|name| !name.contains(['*', '?']))?);
+            }
+        }
+        parts.extend(self.parts.iter().map(String::as_str));
+        Some(Parts(parts))
+    }
+
+    /// May a path below `searched` match whose name is like `name`?
+    pub(super) fn reaches(&self, searched: &Path, name: &str, folder: &Path, home: Option<&Path>) -> bool {
+        let names = searched.components().filter_map(|part| match part {
+            Component::Normal(name) => Some(name.to_string_lossy().into_owned()),
+            _ => None,
+        });
+        let below = ["**".to_owned(), name.to_owned()];
+        let names: Vec<String> = names.chain(below).collect();
+        self.absolute(folder, home).is_some_and(|parts| parts.overlap(&names))
+    }
+
+    /// Does the pattern match one path only?
+    pub fn is_one_path(&self) -> bool {
+        !self.parts.iter().any(|part| part.contains(['*', '?']))
+    }
+
     /// Does the pattern spell this name, without `*` or `?`, as one of its parts?
     pub fn spells(&self, name: &str) -> bool {
         self.parts.iter().any(|part| part.eq_ignore_ascii_case(name))
     }
+}
+
+/// The parts of a pattern for paths, from the root on.
+pub(super) struct Parts<'a>(Vec<&'a str>);
+
+impl Parts<'_> {
+    /// May a path match that is like `names`? A name of these may have `*` in it, `**` stands for any number of names,
+    /// and U+0001 for any characters that do not make a name hidden.
+    pub(super) fn overlap<N: AsRef<str>>(&self, names: &[N]) -> bool {
+        reach_the_end(self.0.len(), names.len(), &|at_part, at_name| {
+            let (part, name) = (self.0.get(at_part).copied(), names.get(at_name).map(AsRef::as_ref));
+            let any = |text: Option<&str>| text == Some("**");
+            Steps {
+                one: any(part) || (any(name) && part.is_some()),
+                other: any(name) || (any(part) && name.is_some()),
+                both: part.zip(name).is_some_and(|(part, name)| names_overlap(part, name)),
+            }
+        })
+    }
+
+    /// May a path match that lies below this folder, and is not hidden there?
+    pub(super) fn shows_below(&self, folder: &[String]) -> bool {
+        let shown = WILDCARD.to_string();
+        // More names than the pattern has parts are matched by its `**` alone, and fewer are as well.
+        (1..=self.0.len() + 1)
+            .any(|count| self.overlap(&[folder, vec![shown.clone(); count].as_slice()].concat()))
+    }
+
+    /// Does the pattern begin with the names of this folder, and go on?
+    pub(super) fn begins_with(&self, folder: &[String]) -> bool {
+        self.0.len() > folder.len() && self.0.iter().zip(folder).all(|(part, name)| part == name)
+    }
+}
+
+/// Is there a name that both match? The second may have [`WILDCARD`] in it.
+fn names_overlap(part: &str, name: &str) -> bool {
+    if name.starts_with(WILDCARD) && part.starts_with('.') {
+        return false;
+    }
+    overlap(&part.replace('?', "*"), &name.replace(WILDCARD, "*"))
 }
 
 fn parts_match(pattern: &[String], names: &[&str]) -> bool {

@@ -94,7 +94,7 @@ impl FromStr for Mode {
 mod tests {
     use super::*;
 
-    // covers: 002-066, 002-067, 002-068, 002-069, 002-145
+    // covers: 002-066, 002-067, 002-069, 002-145
     #[test]
     fn every_mode_answers_every_kind_as_the_docs_say() {
         use Answer::{Allow, AllowInside, Ask, Deny};

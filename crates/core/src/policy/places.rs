@@ -6,7 +6,11 @@
 
 use std::{collections::HashMap, path::Path, sync::LazyLock};
 
-use super::{facts::Facts, tool};
+use super::{
+    facts::Facts,
+    glob, tool,
+    words::{UNKNOWN, WILDCARD},
+};
 
 /// What a protected place belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,9 +109,55 @@ pub fn protected(path: &Path) -> Option<(Kind, String)> {
     })
 }
 
-/// The first protected name in a path as a command names it.
-pub fn named(path: &str) -> Option<(Kind, String)> {
-    path.split('/').find_map(|name| Some((kind_of(&name.to_lowercase())?, name.to_owned())))
+/// What a protected name belongs to.
+pub(super) fn of_name(name: &str) -> Option<Kind> {
+    if name.bytes().any(|byte| byte.is_ascii_uppercase() || !byte.is_ascii()) {
+        return kind_of(&name.to_lowercase());
+    }
+    kind_of(name)
+}
+
+/// How many protected files end. A wildcard before it says nothing about the name: `*.json`.
+const COMMON_ENDINGS: [&str; 6] = [".json", ".jsonc", ".toml", ".yml", ".yaml", ".conf"];
+
+/// The first protected name that `counts`, and that a name with wildcards or unknown places in it may become. What is
+/// known of the name must say more than any name does.
+pub(super) fn that_may_be(name: &str, counts: &dyn Fn(Kind) -> bool) -> Option<(Kind, String)> {
+    let marks = [WILDCARD, UNKNOWN];
+    if !name.contains(marks) {
+        return None;
+    }
+    let name = name.to_lowercase();
+    let known = name.replace(marks, "");
+    let says_something = match known.as_str() {
+        "" => false,
+        // Every hidden file of a folder; but any file that a program finds there says nothing.
+        "." => name == format!(".{WILDCARD}"),
+        known => !COMMON_ENDINGS.contains(&known),
+    };
+    if !says_something {
+        return None;
+    }
+    let pattern = name.replace(marks, "*");
+    let hides_dot = name.starts_with(WILDCARD);
+    let whole = BY_NAME.iter().filter(|(known, _)| !(hides_dot && known.starts_with('.')));
+    let whole = whole.filter(|(known, kind)| counts(**kind) && glob::matches(&pattern, known));
+    let begins = BEGINNINGS
+        .iter()
+        .filter(|(kind, begin)| !hides_dot && counts(*kind) && glob::overlap(&pattern, &format!("{begin}*")));
+    // Of an ending, the dot and a letter must be known.
+    let ends = ENDINGS.iter().filter(|(kind, ending)| {
+        let spelt = |at: usize| {
+            let (before, behind) = ending.split_at(at);
+            name.match_indices(before).any(|(found, _)| {
+                let rest = &name[found + before.len()..];
+                rest.contains(marks) && glob::matches(&rest.replace(marks, "*"), behind)
+            })
+        };
+        counts(*kind) && (2..ending.len()).any(spelt)
+    });
+    let found = whole.map(|(name, kind)| (*kind, *name)).chain(begins.chain(ends).copied());
+    found.min_by_key(|(_, name)| *name).map(|(kind, name)| (kind, name.to_owned()))
 }
 
 /// Is this real path in a place that nobody reads or changes unseen? Reading is guarded only where a secret may lie.

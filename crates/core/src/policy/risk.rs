@@ -5,7 +5,7 @@
 use portolan_shell::{Command, WrapperKind};
 use serde::{Deserialize, Serialize};
 
-use super::{commands, cover::Part, decide::Reading, facts::Facts, places, tool::Kind};
+use super::{commands, cover::Part, facts::Facts, places, reading::Reading, tool::Kind};
 
 /// How dangerous a call is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

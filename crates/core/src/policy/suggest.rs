@@ -3,7 +3,7 @@
 use super::{
     address::Address,
     commands,
-    decide::Reading,
+    reading::Reading,
     tool::{Call, Kind},
 };
 use crate::request::Ask;

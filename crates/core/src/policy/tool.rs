@@ -186,6 +186,31 @@ impl WorksIn {
     }
 }
 
+/// Tools that read all files of a folder, or search in them, or look for their names.
+const SEARCHES: &str = "glob grep grep_search search_file_content search find find_files file_search codebase_search \
+    read_many_files";
+
+/// Where a search names the files that it looks at, as a glob.
+const GLOB_KEYS: [&str; 3] = ["glob", "include", "include_pattern"];
+
+/// How the names of files of a type end, as searches call the types.
+const TYPES: [(&str, &str); 14] = [
+    ("rust", "*.rs"),
+    ("py", "*.py *.pyi"),
+    ("js", "*.js *.jsx *.mjs *.cjs *.vue"),
+    ("ts", "*.ts *.tsx *.mts *.cts"),
+    ("go", "*.go"),
+    ("java", "*.java *.jsp *.jspx *.properties"),
+    ("c", "*.c *.h *.C *.H *.cats *.in *.idc"),
+    ("ruby", "*.rb *.rbw *.gemspec *.rake"),
+    ("css", "*.css *.scss"),
+    ("html", "*.htm *.html *.ejs"),
+    ("md", "*.md *.mdx *.markdown *.mdown *.mdwn *.mkd *.mkdn"),
+    ("json", "*.json"),
+    ("toml", "*.toml"),
+    ("yaml", "*.yaml *.yml"),
+];
+
 /// How many files one call may name. An edit names one; a person looks at more than this.
 const FILES: usize = 64;
 
@@ -300,13 +325,32 @@ impl<'a> Call<'a> {
             && BY_PATTERN.iter().any(|tool| self.tool.eq_ignore_ascii_case(tool))
         {
             // The folder that the pattern begins in.
-            files.push(pattern.split(['*', '?', '[', '{']).next().unwrap_or_default());
+            files.push(match pattern.find(['*', '?', '[', '{']) {
+                Some(at) => pattern[..at].rfind('/').map_or("", |slash| &pattern[..=slash]),
+                None => pattern,
+            });
             files.retain(|file| !file.is_empty());
         }
         files.sort_unstable();
         files.dedup();
         let unclear = files.len() > FILES || files.iter().any(|file| is_unclear(file));
         (!unclear).then(|| files.into_iter().map(str::to_owned).collect())
+    }
+
+    /// The names, with `*`, of all files that it may look at at any depth; `None` if it is no search.
+    pub(super) fn searched(&self) -> Option<Vec<String>> {
+        let tool = self.tool.to_ascii_lowercase();
+        if !SEARCHES.split_ascii_whitespace().any(|known| known == tool) {
+            return None;
+        }
+        let text = |key: &str| self.input.get(key).and_then(Value::as_str);
+        let glob = if tool == "glob" { text("pattern") } else { GLOB_KEYS.into_iter().find_map(text) };
+        let by_glob = || glob.and_then(names_of_glob);
+        let by_type = || {
+            let (_, names) = TYPES.iter().find(|(known, _)| Some(*known) == text("type"))?;
+            Some(names.split(' ').map(str::to_owned).collect())
+        };
+        Some(by_glob().or_else(by_type).unwrap_or_else(|| vec!["*".to_owned()]))
     }
 
     /// The addresses that it names: under a usual key, and wherever else something looks like an address.
@@ -325,6 +369,35 @@ impl<'a> Call<'a> {
             })
             .collect()
     }
+}
+
+/// The last names of the paths that a glob matches; `None` if they cannot be told.
+fn names_of_glob(glob: &str) -> Option<Vec<String>> {
+    const MOST: usize = 64;
+    let mut left = vec![glob.to_owned()];
+    let mut names = Vec::new();
+    while let Some(glob) = left.pop() {
+        if left.len() + names.len() > MOST {
+            return None;
+        }
+        let Some((before, rest)) = glob.split_once('{') else {
+            // Several globs, one that leaves files out, or a set of characters.
+            if glob.starts_with('!') || glob.contains([' ', ',', '[', '\\', '}']) {
+                return None;
+            }
+            names.push(match glob.rsplit('/').next() {
+                None | Some("" | "**") => "*".to_owned(),
+                Some(name) => name.to_owned(),
+            });
+            continue;
+        };
+        let (inside, behind) = rest.split_once('}')?;
+        if inside.contains('{') {
+            return None;
+        }
+        left.extend(inside.split(',').map(|one| format!("{before}{one}{behind}")));
+    }
+    Some(names)
 }
 
 /// One word for a shell that means exactly `text`.
@@ -440,6 +513,51 @@ mod tests {
         for name in ["", " /etc/passwd", "a ", "~/x", "~", "file:///etc/passwd", "a\nb", "a\0"] {
             assert_eq!(files("Write", &json!({ "file_path": name })), None, "{name:?}");
         }
+    }
+
+    #[test]
+    fn a_glob_begins_in_the_folder_before_its_first_wildcard() {
+        for (pattern, expected) in [
+            ("src/**/*.rs", &["src/"][..]),
+            ("src/ab*/c", &["src/"]),
+            (".e*", &[]),
+            ("/etc/{a,b}", &["/etc/"]),
+            ("src/a.rs", &["src/a.rs"]),
+        ] {
+            assert_eq!(files("Glob", &json!({ "pattern": pattern })).unwrap(), expected, "{pattern}");
+        }
+    }
+
+    #[test]
+    fn a_search_says_which_names_it_looks_at() {
+        let names = |tool: &str, input: Value| {
+            Call::new(tool, &input).searched().map(|mut names| {
+                names.sort();
+                names.join(" ")
+            })
+        };
+        assert_eq!(names("Read", json!({ "file_path": "a" })), None);
+        assert_eq!(names("Grep", json!({ "pattern": "x" })).as_deref(), Some("*"));
+        for (glob, expected) in [
+            ("*.rs", "*.rs"),
+            ("src/**/*.{ts,tsx}", "*.ts *.tsx"),
+            ("{a,b}/{c,d}", "c c d d"),
+            ("**", "*"),
+            ("src/", "*"),
+            (".env", ".env"),
+            ("!*.rs", "*"),
+            ("*.rs *.toml", "*"),
+            ("*.rs,*.toml", "*"),
+            ("[.]env", "*"),
+            ("{a,{b,c}}", "*"),
+            ("{a", "*"),
+        ] {
+            assert_eq!(names("Glob", json!({ "pattern": glob })).as_deref(), Some(expected), "{glob}");
+            let grep = json!({ "pattern": "x", "glob": glob });
+            assert_eq!(names("Grep", grep).as_deref(), Some(expected), "{glob}");
+        }
+        let of_type = |kind: &str| names("Grep", json!({ "pattern": "x", "type": kind }));
+        assert_eq!((of_type("rust").as_deref(), of_type("new").as_deref()), (Some("*.rs"), Some("*")));
     }
 
     #[test]

@@ -289,7 +289,8 @@ impl Registry {
         let (rules, now) = (self.shared.daemon.rules().borrow().clone(), self.shared.clock.now());
         let decided = tokio::task::spawn_blocking(move || {
             let reading = Reading::of(Call::of(&ask)?);
-            let facts = resolve::facts(&folder, home.as_deref(), &places, &reading.paths());
+            let paths = [reading.paths(), reading.mentioned()].concat();
+            let facts = resolve::facts(&folder, home.as_deref(), &places, &paths);
             let (mode, rules) = (lent.mode(mode), &[&*rules, &*lent.rules, &own][..]);
             Some(decide(&reading, Situation { session, mode, rules, facts: &facts, now }))
         });
@@ -397,7 +398,8 @@ impl Registry {
         let (home, own) = (self.shared.policy.home.clone(), std::sync::Arc::clone(&self.shared.policy.own));
         let judged = tokio::task::spawn_blocking(move || {
             let Some(call) = Call::of(&ask) else { return false };
-            let paths = Reading::of(call.clone()).paths();
+            let reading = Reading::of(call.clone());
+            let paths = [reading.paths(), reading.mentioned()].concat();
             let facts = resolve::facts(&folder, home.as_deref(), &own, &paths);
             facts.standing(&rule.scope) == Standing::Holds && check::decides(&rule, call, &facts)
         });

@@ -57,12 +57,15 @@ fn file_word(arguments: &[Word]) -> Word {
         [only] if only.literal().is_some_and(|text| !text.is_empty()) => (*only).clone(),
         _ => Word::default(),
     };
+    // Unlike a wildcard of the shell, it also goes into folders and finds hidden files.
+    word.push_unknown(Unknown::Variable);
     word.push_unknown(Unknown::Glob);
     word
 }
 
 fn in_folder() -> Word {
     let mut word = Word::from_text("./");
+    word.push_unknown(Unknown::Variable);
     word.push_unknown(Unknown::Glob);
     word
 }
@@ -80,6 +83,7 @@ mod tests {
         let checked =
             check("find", &words(&["src", "-name", "x", "-exec", "rm", "-f", "{}", ";", "-delete"]));
         let mut file = Word::from_text("src");
+        file.push_unknown(Unknown::Variable);
         file.push_unknown(Unknown::Glob);
         let run = Run { words: [words(&["rm", "-f"]), vec![file]].concat(), in_its_folder: false };
         assert_eq!(checked, Checked { hidden: Vec::new(), runs: vec![run] });

@@ -1,5 +1,8 @@
 //! `git`: subcommands that are known, and the options with which they run something.
 
+use std::collections::HashSet;
+use std::sync::LazyLock;
+
 use super::options;
 use crate::{Hidden, Word};
 
@@ -85,7 +88,8 @@ fn subcommand(name: &str, arguments: &[Word]) -> Option<Hidden> {
         "bisect" | "submodule" | "config" => return None,
         _ => {}
     }
-    let mut found = is(HARMLESS);
+    static NAMES: LazyLock<HashSet<&str>> = LazyLock::new(|| HARMLESS.split_ascii_whitespace().collect());
+    let mut found = NAMES.contains(name);
     for (_, short, long) in WITH_OPTIONS.iter().filter(|(names, _, _)| is(names)) {
         found = true;
         if let Some(hidden) = options("git", arguments, short, long) {

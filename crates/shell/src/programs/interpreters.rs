@@ -2,6 +2,9 @@
 //!
 //! A file is the business of whoever allows it. A program in an option, or from the input, cannot be seen.
 
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
 use super::is_option;
 use crate::{Hidden, Word};
 
@@ -113,6 +116,12 @@ const INTERPRETERS: &[Interpreter] = &[
     Interpreter { names: "tclsh wish jshell irb pry", runs: "re", long_runs: "require startup", ..NONE },
 ];
 
+/// The row of each interpreter.
+static BY_NAME: LazyLock<HashMap<&str, &Interpreter>> = LazyLock::new(|| {
+    let rows = INTERPRETERS.iter().flat_map(|row| row.names.split(' ').map(move |name| (name, row)));
+    rows.collect()
+});
+
 /// Modules of Python that run code from their arguments.
 const MODULES: &str =
     "timeit code codeop pdb trace profile cProfile runpy IPython ipython asyncio idlelib doctest";
@@ -123,9 +132,7 @@ const TELL: &str = "--version --help -V -v -h --v8-options";
 /// Why it cannot be seen what an interpreter of this name runs. The outer layer says whether it is one.
 #[expect(clippy::option_option, reason = "no interpreter, or one with nothing hidden")]
 pub(super) fn check(name: &str, arguments: &[Word]) -> Option<Option<Hidden>> {
-    let plain = version_taken_off(name);
-    let interpreter =
-        INTERPRETERS.iter().find(|row| row.names.split(' ').any(|known| known == name || known == plain))?;
+    let interpreter = BY_NAME.get(name).or_else(|| BY_NAME.get(version_taken_off(name)))?;
     Some(interpreter.check(name, arguments))
 }
 

@@ -10,8 +10,26 @@ mod interpreters;
 mod sed;
 mod table;
 
+use std::collections::{HashMap, HashSet};
+use std::sync::LazyLock;
+
 use crate::{Hidden, Word};
 use table::{PROGRAMS, Row};
+
+/// Every name in [`table::RUNS_OTHERS`]. Each command is looked up, so the tables are not read again each time.
+static RUNS_OTHERS: LazyLock<HashSet<&str>> =
+    LazyLock::new(|| table::RUNS_OTHERS.split_ascii_whitespace().collect());
+
+/// The row of each program. The first row that names it counts.
+static ROWS: LazyLock<HashMap<&str, &Row>> = LazyLock::new(|| {
+    let mut rows = HashMap::new();
+    for row in PROGRAMS {
+        for name in row.names.split(' ') {
+            rows.entry(name).or_insert(row);
+        }
+    }
+    rows
+});
 
 /// What is known of a program with its arguments.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -48,14 +66,10 @@ pub(crate) fn check(name: &str, arguments: &[Word]) -> Checked {
     if let Some(hidden) = interpreters::check(name, arguments) {
         return hidden.into();
     }
-    if table::RUNS_OTHERS.split_ascii_whitespace().any(|known| known == name) || is_loader(name) {
+    if RUNS_OTHERS.contains(name) || is_loader(name) {
         return Some(Hidden::RunsOthers(name.to_owned())).into();
     }
-    PROGRAMS
-        .iter()
-        .find(|row| row.names.split(' ').any(|known| known == name))
-        .and_then(|row| by_row(row, name, arguments))
-        .into()
+    ROWS.get(name).and_then(|row| by_row(row, name, arguments)).into()
 }
 
 /// The dynamic loader runs the program that it is given.

@@ -105,10 +105,15 @@ impl<'t> Reader<'t, '_, '_> {
                 b'~' if self.at == tilde_at => {
                     out.plain = None;
                     self.at += 1;
+                    let name_at = self.at;
                     while self.byte().is_some_and(is_user) {
                         self.at += 1;
                     }
                     out.word.push_unknown(Unknown::Tilde);
+                    if self.at > name_at {
+                        // `~ada` is the home folder of somebody else, and `~-` is none.
+                        out.word.push_unknown(Unknown::Variable);
+                    }
                 }
                 _ => {
                     match byte {
@@ -153,6 +158,11 @@ impl<'t> Reader<'t, '_, '_> {
             let splits = out.word.splits;
             out.word = cut.before;
             out.word.push_unknown(cut.unknown);
+            // A wildcard stands for no `/`, and braces for no `..`; but what was cut off may have them.
+            let more = if cut.unknown == Unknown::Glob { "/" } else { ".." };
+            if self.text[cut.at..self.at].contains(more) {
+                out.word.push_unknown(Unknown::Variable);
+            }
             out.word.splits = splits;
         }
         Ok(Some(out))

@@ -3,6 +3,8 @@
 mod table;
 
 use std::borrow::Cow;
+use std::collections::HashMap;
+use std::sync::LazyLock;
 
 use crate::walk::joined;
 use crate::{Hidden, Word, WrapperKind};
@@ -25,9 +27,20 @@ pub(crate) enum Step {
     Text { kind: WrapperKind, words: usize, text: Option<String>, text_at: Option<usize> },
 }
 
+/// The rows of each wrapper, in their order.
+static BY_NAME: LazyLock<HashMap<&str, Vec<&Spec>>> = LazyLock::new(|| {
+    let mut rows: HashMap<&str, Vec<&Spec>> = HashMap::new();
+    for spec in SPECS {
+        for name in spec.names.split(' ') {
+            rows.entry(name).or_default().push(spec);
+        }
+    }
+    rows
+});
+
 /// What the program of this name does with these words, itself the first.
 pub(crate) fn step(name: &str, words: &[Word]) -> Step {
-    for spec in SPECS.iter().filter(|spec| spec.names.split(' ').any(|known| known == name)) {
+    for spec in BY_NAME.get(name).into_iter().flatten() {
         match behind_subcommand(spec, name, words) {
             Found::At(at) => {
                 return apply(spec, name, words, at).unwrap_or_else(|hidden| Step::Hidden(hidden, spec.kind));

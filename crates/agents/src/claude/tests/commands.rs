@@ -282,7 +282,7 @@ fn an_unknown_or_broken_request_is_answered_with_an_error() {
     }
 }
 
-// covers: 000-033, 003-105, 004-053
+// covers: 000-033, 002-059, 003-105, 004-053
 #[test]
 fn an_interrupt_releases_hooks_and_the_cli_takes_permissions_back() {
     let mut translate = ready();
@@ -324,6 +324,21 @@ fn controlled(order: Order) -> (Value, Output) {
     assert_eq!(line["type"], "control_request");
     let answer = reply(&mut translate, &line["request_id"], json!({ "subtype": "success" }));
     (line["request"].clone(), answer)
+}
+
+// covers: 004-042
+#[test]
+fn each_mode_of_the_cli_is_set_by_its_word_and_another_word_is_refused() {
+    for mode in ["default", "plan", "acceptEdits", "bypassPermissions", "dontAsk"] {
+        let (sent, answer) = controlled(Order::SetMode(mode.into()));
+        assert_eq!(sent, json!({ "subtype": "set_permission_mode", "mode": mode }));
+        let consumed = Report::Consumed { instruction_id: InstructionId(7), result: None };
+        assert!(answer.reports.contains(&consumed), "{mode}: {answer:?}");
+    }
+    let out = told(&mut ready(), 7, Order::SetMode("anarchy".into()));
+    assert!(written(&out).is_empty(), "{out:?}");
+    let [Report::Rejected { error, .. }] = &out.reports[..] else { panic!("{out:?}") };
+    assert!(error.contains("unknown mode `anarchy`"), "{error}");
 }
 
 // covers: 003-106, 003-107, 003-114, 004-018, 004-042, 004-043, 004-044, 004-047, 004-048, 004-050

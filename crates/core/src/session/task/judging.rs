@@ -7,7 +7,7 @@ use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
 
 use super::{Task, Working};
 use crate::{
-    policy::{Call, Effect, Facts, Reading, Rule, RuleScope, resolve},
+    policy::{Call, Effect, Facts, Reading, Rule, RuleScope, RuleSet, resolve},
     ports::{Boxed, Doer, Report},
 };
 
@@ -39,7 +39,11 @@ impl Task {
             self.know(Facts::default());
             return None;
         }
-        let paths = Reading::of(Call::of(ask)?).paths();
+        let reading = Reading::of(Call::of(ask)?);
+        let mut paths = reading.paths();
+        if self.any_rule_forbids_files() {
+            paths.extend(reading.mentioned());
+        }
         let is_of_project = |rule: &Rule| matches!(rule.scope, RuleScope::Project { .. });
         let by_project = self.rules.borrow().iter().any(is_of_project);
         if let (Some(known), true, false) = (&self.ground.known, paths.is_empty(), by_project) {
@@ -64,6 +68,12 @@ impl Task {
     fn any_rule_forbids(&self) -> bool {
         let forbids = |rule: &Rule| rule.effect != Effect::Allow;
         self.rules.borrow().iter().any(forbids) || self.log.state().session_rules.iter().any(forbids)
+    }
+
+    /// Does any rule deny or ask about files, so that it matters where the words of a command lead?
+    fn any_rule_forbids_files(&self) -> bool {
+        let (of_session, _) = RuleSet::new(self.log.state().session_rules.iter().cloned());
+        self.rules.borrow().forbids_files() || of_session.forbids_files()
     }
 
     /// Folds the request that waited for the look, and the reports behind it.

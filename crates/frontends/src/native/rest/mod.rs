@@ -135,7 +135,6 @@ pub(super) async fn nowhere() -> Denied {
 
 /// The path exists, but not with this method.
 pub(super) async fn wrong_method() -> Denied {
-    let message =
-        "this path does not accept this method; docs/protocol.md and `/openapi.json` list the methods of each path";
+    let message = "this path does not accept this method; docs/protocol.md and `/openapi.json` list the methods of each path";
     Denied::new(StatusCode::METHOD_NOT_ALLOWED, RefusalCode::Invalid, message)
 }
