@@ -51,7 +51,7 @@ fn is_whole(ending: &Ending) -> bool {
 /// A step that is two things at once, or nothing.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum StepDataError {
-    #[error("a step has exactly one of `text`, `say`, `fail` and `hang`; this one has {0}")]
+    #[error("a step must have exactly one of `text`, `say`, `fail` and `hang`; this one has {0}")]
     NotOneReply(usize),
     #[error("`usage`, `stop`, `chunk`, `delay_ms` and `end` belong to `text` and `say` only")]
     NothingSaid,

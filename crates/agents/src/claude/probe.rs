@@ -254,9 +254,10 @@ fn choose(asked: Option<Way>, version: Option<Version>, can_dial_in: bool) -> (W
             ),
         ),
         (_, None) => (Way::Stdio, "every version supports stdio, and this version is unknown".into()),
-        (None, Some(version)) if !dials_in => {
-            (Way::Stdio, format!("version {version}; WebSocket only up to {last}"))
-        }
+        (None, Some(version)) if !dials_in => (
+            Way::Stdio,
+            format!("version {version} cannot use WebSocket; {last} was the last version that could"),
+        ),
         (_, Some(version)) if !can_dial_in => {
             (Way::Stdio, format!("version {version} could dial in, but cannot reach a listener"))
         }

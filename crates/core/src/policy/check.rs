@@ -21,7 +21,7 @@ pub fn draft(draft: &RuleDraft) -> Result<(), BadRule> {
         return bad(format!("a comment has at most {COMMENT} characters"));
     }
     if draft.comment.as_ref().is_some_and(|comment| comment.chars().any(char::is_control)) {
-        return bad("a comment is one line without control characters".into());
+        return bad("a comment must be one line without control characters".into());
     }
     match draft.expires_in_seconds {
         Some(0) => return bad("a rule must hold for at least one second".into()),
@@ -106,7 +106,7 @@ mod tests {
         assert!(
             why(rule(Effect::Allow, "Bash(echo 'x)")).starts_with("the pattern `echo \\'x` is no command")
         );
-        assert!(why(rule(Effect::Allow, "Edit(../x)")).contains("has no `..`"));
+        assert!(why(rule(Effect::Allow, "Edit(../x)")).contains("must not contain `..`"));
         assert!(why(rule(Effect::Allow, "@foo")).starts_with("unknown kind of tool `@foo`; use @read"));
         assert_eq!(
             why(RuleDraft { overridable: true, ..rule(Effect::Allow, "Bash") }),

@@ -55,7 +55,9 @@ impl PathGlob {
         let mut parts: Vec<String> =
             rest.split('/').filter(|part| !part.is_empty() && *part != ".").map(str::to_owned).collect();
         if parts.iter().any(|part| part == "..") {
-            return Err("a pattern for paths has no `..`, because real paths have none");
+            return Err(
+                "a pattern for paths must not contain `..`, because Portolan compares real paths, without `..`",
+            );
         }
         if rest.ends_with('/') || rest.is_empty() {
             parts.push("**".into());

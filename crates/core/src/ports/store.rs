@@ -298,7 +298,8 @@ pub enum StoreError {
     Closed,
     /// The database is from a newer version.
     #[error(
-        "the database has version {found}, this Portolan knows {known}; use a newer Portolan, or another PORTOLAN_HOME"
+        "the database has version {found}, but this Portolan can read only versions up to {known}; use a newer Portolan, or \
+         another PORTOLAN_HOME"
     )]
     Newer {
         /// The database's version.

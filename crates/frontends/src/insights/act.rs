@@ -249,9 +249,9 @@ impl Task {
         }
         match input.agent_id.as_deref() {
             None | Some(MAIN) => Ok(Some(Action::Prompt { content: vec![Content::text(&input.text)] })),
-            Some(_) => {
-                Err(failed("a subagent takes no input; it only takes answers to its questions".into()))
-            }
+            Some(_) => Err(failed(
+                "a subagent takes no prompts, only answers to the questions that the subagent asks".into(),
+            )),
         }
     }
 }
@@ -298,7 +298,7 @@ fn permission(state: &State, response: &PermissionResponse) -> Doing<Action> {
         }
         (Ask::Hook { .. }, true) => Answer::Output { output: json!({}) },
         (Ask::Other { .. }, true) => {
-            return Err(failed("this request needs more than a yes; answer it in another client"));
+            return Err(failed("this request needs more than a yes; answer the request in another client"));
         }
         (Ask::Permission { .. } | Ask::Plan { .. }, true) | (_, false) => plain,
     };

@@ -114,7 +114,7 @@ pub(super) fn greet(
         Ok(other) => {
             let session = other.session_id().map(str::to_owned);
             let why = if stranger.was_passed_on() {
-                "send `auth` with a token first; connections through a proxy need one"
+                "send `auth` with a token first; connections through a proxy need a token"
             } else {
                 "send `auth` with a token first"
             };

@@ -167,7 +167,10 @@ pub(super) async fn delete(
 ) -> Answered {
     // Never by a part of the id: a deleted session is gone for good.
     let session = session.parse().map_err(|_| {
-        Refusal::new(RefusalCode::Invalid, "deleting a session takes its full id, not a part of it")
+        Refusal::new(
+            RefusalCode::Invalid,
+            "to delete a session, give the full id of the session, not a part of the id",
+        )
     })?;
     ask(&native, &who, Call::Delete { session }).await
 }
@@ -460,8 +463,7 @@ pub(super) async fn nowhere() -> Denied {
 
 /// The path exists, but not with this method.
 pub(super) async fn wrong_method() -> Denied {
-    let message =
-        "this path does not take this method; docs/protocol.md and `/openapi.json` list what it takes";
+    let message = "this path does not accept this method; docs/protocol.md and `/openapi.json` list the methods of each path";
     Denied::new(StatusCode::METHOD_NOT_ALLOWED, RefusalCode::Invalid, message)
 }
 

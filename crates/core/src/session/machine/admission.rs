@@ -193,7 +193,7 @@ impl Machine {
             }
             Action::SetDeadline { request, seconds } => {
                 if *seconds == Some(0) {
-                    let why = "a deadline is at least one second; `deny` denies a request at once";
+                    let why = "a deadline must be at least one second; `deny` denies a request at once";
                     return refuse(RefusalCode::Invalid, why);
                 }
                 request.map_or(Ok(()), |request| open_request(state, request).map(drop))

@@ -42,7 +42,7 @@ pub(super) enum NoResult {
     TurnEnded,
     #[error("the agent made this call again")]
     Again,
-    #[error("too many calls wait for the page already")]
+    #[error("too many calls already wait for the page; wait until the page has answered some of them")]
     TooMany,
 }
 

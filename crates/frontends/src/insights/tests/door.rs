@@ -253,7 +253,7 @@ async fn whoever_a_proxy_on_this_machine_passes_on_needs_a_token() {
         client.send("session.list", json!({})).await;
         let (code, why) = client.error().await;
         assert_eq!(code, "HANDLER_ERROR", "{name}: {value}");
-        assert!(why.contains("connections through a proxy need one"), "{name}: {why}");
+        assert!(why.contains("connections through a proxy need a token"), "{name}: {why}");
         client.send("auth", json!({"token": secret})).await;
         assert_eq!(client.one("auth.ok").await, json!({"name": "ada", "role": "operator"}), "{name}");
     }

@@ -23,7 +23,7 @@ fn enter(native: &Native, visitor: &Visitor, key: Option<&str>) -> Result<Princi
         Visitor::Known(Guest(principal), _) => Ok(principal.clone()),
         Visitor::Half(half) => key
             .and_then(|key| native.access.complete(half, key))
-            .ok_or("the key does not belong to the cookie; log in again with a new ticket"),
+            .ok_or("the key does not belong to the login in the cookie; log in again with a new ticket"),
     }
 }
 
