@@ -97,7 +97,7 @@ mod tests {
         assert!(
             why(rule(Effect::Allow, "Bash(echo 'x)")).starts_with("the pattern `echo \\'x` is no command")
         );
-        assert!(why(rule(Effect::Allow, "Edit(../x)")).contains("has no `..`"));
+        assert!(why(rule(Effect::Allow, "Edit(../x)")).contains("must not contain `..`"));
         assert!(why(rule(Effect::Allow, "@foo")).starts_with("unknown kind of tool `@foo`; use @read"));
         assert_eq!(
             why(RuleDraft { overridable: true, ..rule(Effect::Allow, "Bash") }),
