@@ -69,6 +69,11 @@ impl DialIn {
         self.with(|shared| shared.base = Some(base.into()));
     }
 
+    /// The address of the listener, without its scheme: `127.0.0.1:7433`.
+    pub fn address(&self) -> Option<String> {
+        self.with(|shared| shared.base.as_ref().map(|base| base.trim_start_matches("ws://").to_owned()))
+    }
+
     /// Whether an agent can dial in.
     pub fn is_open(&self) -> bool {
         self.with(|shared| shared.base.is_some())

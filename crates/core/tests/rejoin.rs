@@ -215,7 +215,7 @@ impl Agent for Survivor {
                 agent.taken.iter().map(|instruction| instruction.id).collect();
             let taken =
                 left.unsettled.into_iter().filter(|instruction_id| taken.contains(instruction_id)).collect();
-            Some(Rejoined { link, taken })
+            Some(Rejoined { link, taken, away: Duration::ZERO })
         })
     }
 }

@@ -397,6 +397,12 @@ impl House {
         stuck.into_iter().map(|name| format!("the agent of {name} did not stop")).collect()
     }
 
+    /// Like [`House::end_sessions`], but agents that outlive the daemon go on running.
+    pub async fn leave_sessions(&self, grace: Duration) -> Vec<String> {
+        let stuck = self.host.registry.leave(grace).await;
+        stuck.into_iter().map(|name| format!("the agent of {name} did not stop")).collect()
+    }
+
     /// Closes every connection with its reason, and writes the store to its end. Call it after the sessions have ended.
     /// Returns what went wrong.
     pub async fn closed(&self, open: Option<Open>) -> Option<String> {

@@ -5,13 +5,14 @@
 //! handle of exactly the process that was checked, if the kernel has such handles (Linux 5.3 and newer).
 
 use std::{
-    collections::{HashMap, HashSet},
+    collections::{BTreeSet, HashMap, HashSet},
     fs,
     path::{Path, PathBuf},
     thread,
     time::Duration,
 };
 
+use portolan_core::SessionId;
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open, pidfd_send_signal};
 
 use super::environment::MARKER;
@@ -203,7 +204,22 @@ pub(crate) fn holders(home_key: &str, wanted: impl Fn(&Path) -> bool) -> HashMap
 /// Ends every process with a marker of the home with this key: those that an earlier daemon left behind. Blocks for as
 /// long as that takes, a second at most.
 pub fn sweep(home_key: &str) -> Vec<Swept> {
+    sweep_sparing(home_key, &BTreeSet::new())
+}
+
+/// Like [`sweep`], but spares the processes of these sessions.
+pub fn sweep_sparing(home_key: &str, spared: &BTreeSet<SessionId>) -> Vec<Swept> {
     let beginning = format!("{home_key}.");
+    let spared: Vec<String> = spared.iter().map(|session| format!("{session}.")).collect();
+    sweep_where(|marker| {
+        let session = marker.strip_prefix(&beginning);
+        session.is_some_and(|session| !spared.iter().any(|spared| session.starts_with(spared)))
+    })
+}
+
+/// Ends every process that works for this session of the home with this key. Blocks like [`sweep`].
+pub fn sweep_session(home_key: &str, session: SessionId) -> Vec<Swept> {
+    let beginning = format!("{home_key}.{session}.");
     sweep_where(|marker| marker.starts_with(&beginning))
 }
 
@@ -234,7 +250,7 @@ pub(crate) fn sweep_where(belongs: impl Fn(&str) -> bool) -> Vec<Swept> {
 }
 
 /// A marker for one child: home, session, and a random part.
-pub(crate) fn new_marker(home_key: &str, session: portolan_core::SessionId) -> String {
+pub(crate) fn new_marker(home_key: &str, session: SessionId) -> String {
     format!("{home_key}.{session}.{}", uuid::Uuid::new_v4().simple())
 }
 

@@ -1,6 +1,6 @@
 //! A running agent as its session sees it: instructions go to the agent, reports come back.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// Everything that an agent needs to start.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Launch {
     /// The session.
     pub session: SessionId,
@@ -30,7 +30,7 @@ pub struct Launch {
 }
 
 /// A conversation to resume.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ResumePoint {
     /// The agent's own session id.
     pub agent_session: String,
@@ -91,6 +91,8 @@ pub struct Rejoined {
     /// The unsettled instructions that have reached the agent. A report settles each of them; Portolan sends the others
     /// once more.
     pub taken: BTreeSet<InstructionId>,
+    /// How long the agent was without a daemon. This time does not count toward the deadlines of its requests.
+    pub away: Duration,
 }
 
 /// Agent reports that wait for the session task. A full queue means that the agent is faster than its session can
@@ -198,7 +200,8 @@ pub enum Order {
 }
 
 /// Who does what the agent asks no person about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Doer {
     /// Portolan does it for the agent. What neither a rule nor the mode allows becomes a request.
     Portolan,
@@ -219,7 +222,11 @@ pub enum Approval {
 }
 
 /// A report from an agent to its session.
-#[derive(Clone, Debug, PartialEq)]
+///
+/// The serialised form lacks the agent's original text, which may be any bytes: [`Report::raw`] carries it beside that
+/// form.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Report {
     /// The process runs.
     Started {
@@ -240,6 +247,7 @@ pub enum Report {
         /// The event.
         event: Event,
         /// The agent's original text, if it is worth keeping.
+        #[serde(skip)]
         raw: Option<Bytes>,
     },
     /// A streamed item will not be finished. Its text so far is kept and marked as cut off.
@@ -259,6 +267,7 @@ pub enum Report {
         /// The result of the turn.
         result: Box<TurnResult>,
         /// The agent's original text.
+        #[serde(skip)]
         raw: Option<Bytes>,
     },
     /// The agent waits for an answer.
@@ -272,6 +281,7 @@ pub enum Report {
         /// The tool call that the request belongs to.
         tool: Option<String>,
         /// The agent's original text.
+        #[serde(skip)]
         raw: Option<Bytes>,
     },
     /// Something is about to be done about which the agent asks no person. It waits for what policy says: an
@@ -288,6 +298,7 @@ pub enum Report {
         /// Who does it.
         doer: Doer,
         /// The agent's original text.
+        #[serde(skip)]
         raw: Option<Bytes>,
     },
     /// The agent withdraws a request.
@@ -328,4 +339,28 @@ pub enum Report {
     LinkRestored,
     /// The agent and everything it started have ended. No report follows.
     Exited(Exit),
+}
+
+impl Report {
+    /// The place of the agent's original text, if this report can have one.
+    pub fn raw(&mut self) -> Option<&mut Option<Bytes>> {
+        match self {
+            Self::Event { raw, .. }
+            | Self::TurnEnded { raw, .. }
+            | Self::RequestOpened { raw, .. }
+            | Self::Unasked { raw, .. } => Some(raw),
+            Self::Started { .. }
+            | Self::Ready
+            | Self::CutOff { .. }
+            | Self::TurnStarted { .. }
+            | Self::RequestWithdrawn { .. }
+            | Self::Delivered(_)
+            | Self::Consumed { .. }
+            | Self::Rejected { .. }
+            | Self::Uncertain { .. }
+            | Self::LinkLost { .. }
+            | Self::LinkRestored
+            | Self::Exited(_) => None,
+        }
+    }
 }

@@ -147,11 +147,13 @@ impl Registry {
             None => None,
         };
         let (book, rejoined) = match (left, rejoined) {
-            (Some(Left { known, memory: Some(memory), unsettled }), Some(Rejoined { link, taken })) => {
+            (Some(Left { known, memory: Some(memory), unsettled }), Some(Rejoined { link, taken, away })) => {
                 tracing::info!(session = %id, "the agent was found running");
                 state.items = reopened(&head.open_items, newest);
                 machine.restore(&state, memory, unsettled, &taken);
-                (Book::new(log, newest, state), Some((link, known.recorded)))
+                let mut book = Book::new(log, newest, state);
+                Machine::extend_deadlines(&mut book, self.shared.clock.now(), away);
+                (book, Some((link, known.recorded)))
             }
             (left, _) => {
                 let unsettled = left.map(|left| left.unsettled).unwrap_or_default();

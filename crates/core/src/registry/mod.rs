@@ -57,7 +57,7 @@ use crate::{
         crew::Crew,
         machine::{Policy, masked},
         state::{State, Summary},
-        task::{Handle, Mail, ORIGINS, Origin},
+        task::{AgentsAtShutdown, Handle, Mail, ORIGINS, Origin},
     },
 };
 
@@ -442,11 +442,20 @@ impl Registry {
     /// Ends everything: it accepts no new prompts, gives running turns `grace`, then ends agents by the stop ladder.
     /// Returns the names of sessions whose agent did not stop.
     pub async fn shutdown(&self, grace: Duration) -> Vec<String> {
+        self.close_sessions(grace, AgentsAtShutdown::End).await
+    }
+
+    /// Like [`Registry::shutdown`], but agents that outlive the daemon go on running, and the next daemon rejoins them.
+    pub async fn leave(&self, grace: Duration) -> Vec<String> {
+        self.close_sessions(grace, AgentsAtShutdown::Keep).await
+    }
+
+    async fn close_sessions(&self, grace: Duration, agents: AgentsAtShutdown) -> Vec<String> {
         self.shared.daemon.note(None, DaemonEvent::Stopping).await;
         let mut ending = Vec::new();
         for handle in self.shared.live_sessions.close() {
             let (reply, done) = oneshot::channel();
-            if handle.mailbox.send(Mail::ShutDown { grace, reply }).await.is_ok() {
+            if handle.mailbox.send(Mail::ShutDown { grace, agents, reply }).await.is_ok() {
                 ending.push((handle, done));
             }
         }

@@ -134,6 +134,8 @@ pub struct Machine {
     outbox: VecDeque<(Seq, Instruction)>,
     /// All unsettled instructions, with the setting that each changes.
     told: BTreeMap<InstructionId, Option<Setting>>,
+    /// The agent's own keys of what was answered before this daemon began, without a sign that the answer arrived.
+    answered_before: HashSet<String>,
     /// The agent is ended after the entry with this number is visible.
     stop_after: Option<Seq>,
     wants: Vec<Want>,
@@ -157,6 +159,7 @@ impl Machine {
             memory: Kept::default(),
             outbox: VecDeque::new(),
             told: BTreeMap::new(),
+            answered_before: HashSet::new(),
             stop_after: None,
             wants: Vec::new(),
             recent: VecDeque::new(),

@@ -90,8 +90,8 @@ pub(crate) enum Mail {
     /// An accepted prompt comes again: if the daemon's end parked it, start the agent. Without a key, any parked prompt
     /// counts.
     Again { key: Option<CommandKey>, reply: oneshot::Sender<Result<(), Refusal>> },
-    /// End the agent, after the running turn or this time, and then the task.
-    ShutDown { grace: Duration, reply: oneshot::Sender<()> },
+    /// End the task, and first the agent unless it is to be kept: after the running turn or this time.
+    ShutDown { grace: Duration, agents: AgentsAtShutdown, reply: oneshot::Sender<()> },
     /// End the agent and the log.
     Delete { reply: oneshot::Sender<()> },
 }
@@ -110,10 +110,19 @@ pub(crate) struct Handle {
     pub(crate) asked: Asked,
 }
 
+/// What a shutdown does with running agents.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum AgentsAtShutdown {
+    /// They end.
+    End,
+    /// Those that outlive the daemon go on; the others end.
+    Keep,
+}
+
 /// How the task must end.
 #[derive(Debug)]
 enum Ending {
-    ShutDown { deadline: Instant, reply: oneshot::Sender<()> },
+    ShutDown { deadline: Instant, agents: AgentsAtShutdown, reply: oneshot::Sender<()> },
     Delete { reply: oneshot::Sender<()> },
 }
 
@@ -373,10 +382,10 @@ impl Task {
                 // The sender may have left; the agent starts anyway.
                 let _ = reply.send(started);
             }
-            Mail::ShutDown { grace, reply } => {
+            Mail::ShutDown { grace, agents, reply } => {
                 self.machine.shut_down();
                 let deadline = Instant::now() + grace;
-                working.ending.get_or_insert(Ending::ShutDown { deadline, reply });
+                working.ending.get_or_insert(Ending::ShutDown { deadline, agents, reply });
             }
             Mail::Delete { reply } => {
                 self.machine.shut_down();

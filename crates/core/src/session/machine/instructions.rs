@@ -177,6 +177,9 @@ impl Machine {
         self.memory = Kept::stored(memory);
         for Unsettled { instruction_id, what, setting, .. } in unsettled {
             self.told.insert(instruction_id, setting);
+            if let What::Order(Order::Answer { key, .. }) = &what {
+                self.answered_before.insert(key.clone());
+            }
             match what {
                 // A second stop changes nothing.
                 What::Stop => self.stop_after = Some(Seq::ZERO),

@@ -71,6 +71,7 @@ impl Machine {
         resume: Option<String>,
     ) -> Generation {
         self.memory.hopeless = false;
+        self.answered_before.clear();
         self.memory.unkept = false;
         self.memory.servers.clear();
         let generation = Generation(book.state().generation.0 + 1);

@@ -97,6 +97,25 @@ impl Machine {
         self.memory.keys.remove(&request)
     }
 
+    /// No daemon was there for this long, so that nobody could answer: the open requests wait for as much longer.
+    pub fn extend_deadlines(book: &mut Book<State>, now: Millis, away: Duration) {
+        let later = |deadline: Millis| Millis(deadline.0 + away.as_millis() as i64);
+        let limited: Vec<_> = book
+            .state()
+            .requests
+            .iter()
+            .filter_map(|open| Some((open.request, later(open.deadline?))))
+            .collect();
+        for (request, deadline) in limited.into_iter().filter(|_| !away.is_zero()) {
+            let (request, deadline) = (Some(request), Some(deadline));
+            book.append(
+                now,
+                Some(Actor::Daemon),
+                Event::DeadlineChanged { request, deadline, seconds: None },
+            );
+        }
+    }
+
     /// Denies requests whose deadline has passed.
     pub fn expire(&mut self, book: &mut Book<State>, now: Millis) {
         let late: Vec<_> = book
@@ -158,7 +177,14 @@ impl Machine {
 
     /// What the agent asks no person about. It becomes a request only if policy does not let it pass, so that the log does
     /// not grow with every file that is read.
+    ///
+    /// What waits for this is reported again to a new daemon, because [`Order::Checked`] is not recorded: the last
+    /// daemon may have ended before it was sent. What became a request, or has an answer on its way, is known already.
     pub(super) fn check(&mut self, book: &mut Book<State>, now: Millis, doer: Doer, opened: Opened) {
+        let is_open = self.memory.keys.values().any(|open| *open == opened.key);
+        if is_open || self.answered_before.contains(&opened.key) {
+            return;
+        }
         let judgement = self.judge(book.state(), now, &opened.ask);
         let is_granted = doer == Doer::Portolan && self.is_in_further_folders(book.state(), &opened.ask);
         let by_rule = judgement.as_ref().is_some_and(|judgement| !judgement.rules.is_empty());

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use tokio::time::Instant;
 
-use super::{DELETED, Ending, FORGET_AFTER, ORIGINS, Task, Working};
+use super::{AgentsAtShutdown, DELETED, Ending, FORGET_AFTER, ORIGINS, Task, Working};
 use crate::{
     log::delivery::Closed,
     ports::{Op, StoreError},
@@ -13,6 +13,17 @@ use crate::{
 impl Task {
     /// Does the task end here?
     pub(super) async fn has_ended(&mut self, working: &mut Working) -> Result<bool, StoreError> {
+        if let Some(Ending::ShutDown { agents: AgentsAtShutdown::Keep, .. }) = &working.ending
+            && working.link.is_some()
+            && working.marks.is_some()
+        {
+            // Everything that the agent reported so far is recorded; the next daemon gets the rest.
+            working.mark_now = true;
+            self.publish(working).await?;
+            self.rest().await?;
+            self.log.close(Closed::Stopping);
+            return Ok(true);
+        }
         if let Some(Ending::ShutDown { deadline, .. }) = &working.ending {
             let busy = self.log.state().turn.is_some();
             if !busy || Instant::now() >= *deadline {
