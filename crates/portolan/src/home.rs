@@ -45,6 +45,11 @@ impl Home {
         Self(path.to_path_buf())
     }
 
+    /// The home whose folder `run` is the working folder. A relative path stays right if the home is moved.
+    pub(crate) fn above_working_folder() -> Self {
+        Self(PathBuf::from(".."))
+    }
+
     /// The folder itself.
     pub(crate) fn path(&self) -> &Path {
         &self.0
@@ -80,6 +85,10 @@ impl Home {
     /// Files that redirect a browser to a one-time link.
     pub(crate) fn links(&self) -> PathBuf {
         self.0.join("links")
+    }
+    /// The folder with the files of the processes that hold agents.
+    pub(crate) fn run(&self) -> PathBuf {
+        self.0.join("run")
     }
     /// The folder for logs of a daemon in the background.
     pub(crate) fn logs(&self) -> PathBuf {
@@ -145,6 +154,9 @@ pub(crate) struct Record {
     pub(crate) started_at: String,
     /// Its last sign of life; RFC 3339.
     pub(crate) heartbeat_at: String,
+    /// The options with which it was started, so that a restart can repeat them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) options: Vec<String>,
 }
 
 impl Record {

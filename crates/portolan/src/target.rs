@@ -195,6 +195,7 @@ mod tests {
             version: String::new(),
             started_at: String::new(),
             heartbeat_at: String::new(),
+            options: Vec::new(),
         };
         record.write(&home).unwrap();
         assert!(local(&home, Some(&Token::new("t"))).await.unwrap().is_none());

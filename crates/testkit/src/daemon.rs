@@ -243,6 +243,19 @@ impl Home {
         })
     }
 
+    /// The living processes that hold agents of this home.
+    pub fn holders(&self) -> Vec<i32> {
+        let files = std::fs::read_dir(self.path().join("run")).into_iter().flatten().flatten();
+        let locks =
+            files.map(|file| file.path()).filter(|path| path.extension().is_some_and(|end| end == "lock"));
+        let pids = locks.filter_map(|lock| std::fs::read_to_string(lock).ok()?.trim().parse().ok());
+        pids.filter(|pid: &i32| {
+            let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            line.split(|byte| *byte == 0).any(|word| word == b"hold")
+        })
+        .collect()
+    }
+
     /// Processes of this home's sessions, by the marker that each of them carries.
     ///
     /// # Panics
@@ -274,8 +287,8 @@ impl Drop for Home {
             let _ = daemon.kill();
             let _ = daemon.wait();
         }
-        // A client may have started its own daemon in this home; agents die with their daemon.
-        for pid in self.processes() {
+        // A client may have started its own daemon in this home; agents die with their daemon or with their holder.
+        for pid in self.processes().into_iter().chain(self.holders()) {
             if let Some(pid) = Pid::from_raw(pid) {
                 let _ = kill_process(pid, Signal::KILL);
             }

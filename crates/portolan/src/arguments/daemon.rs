@@ -25,9 +25,15 @@ pub(crate) struct Up {
 /// Stop the daemon.
 #[derive(Debug, Args)]
 pub(crate) struct Down {
-    /// End running turns at once
-    #[arg(long)]
+    /// End running turns and all agents at once
+    #[arg(long, conflicts_with = "keep")]
     pub(crate) now: bool,
+    /// Leave agents running that outlive the daemon; the next daemon takes them over
+    #[arg(long)]
+    pub(crate) keep: bool,
+    /// End all agents, also those that an earlier daemon left running
+    #[arg(long, conflicts_with = "keep")]
+    pub(crate) end: bool,
 }
 
 /// The configuration.

@@ -66,11 +66,25 @@ pub(crate) struct Global {
 pub(crate) enum Verb {
     /// Run the daemon
     ///
-    /// SIGTERM, SIGINT and SIGHUP stop the daemon gracefully: it takes no new connections, gives running turns
-    /// some time to end, then ends every agent. A second signal ends everything at once.
+    /// SIGINT (Ctrl-C) stops the daemon gracefully: it takes no new connections, gives running turns some time to
+    /// end, then ends every agent. SIGTERM and SIGHUP do the same, but agents that outlive the daemon go on, and
+    /// the next daemon takes them over. A second signal ends everything at once.
     Up(Up),
-    /// Stop the daemon: running turns get some time to end, then agents end
+    /// Stop the daemon, and its agents unless they are to go on
+    ///
+    /// If agents run that outlive the daemon, a terminal is asked whether they go on; without a terminal, they
+    /// end. Running turns of agents that end get some time to end first.
     Down(Down),
+    /// Stop the daemon and start it again, with this program
+    ///
+    /// Agents that outlive the daemon do not notice: their turns go on, and open requests and waiting prompts
+    /// stay. Clients connect again by themselves. To upgrade, run this verb of the new program.
+    Restart,
+    /// List the running agents with their processes
+    ///
+    /// An agent that outlives the daemon belongs to a process of its own, its holder, which keeps what the agent
+    /// reports until a daemon has recorded it. Such agents are listed even if no daemon runs.
+    Ps,
     /// Show whether the daemon runs, where it listens, and what it does
     Status,
     /// Open the page in a browser, with a link that works once
@@ -402,6 +416,12 @@ pub(crate) enum Verb {
         /// Arguments of the demo agent
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<String>,
+    },
+    /// Hold a running agent, so that it outlives the daemon
+    #[command(hide = true)]
+    Hold {
+        /// Which session
+        session: portolan_core::SessionId,
     },
     /// Print the reference pages that are made from the code
     #[command(hide = true)]

@@ -13,7 +13,6 @@ use portolan_agents::{child::Ladder, dial_in::DialIn, sweep};
 use portolan_contract::{Finding, Place, Profile, Scenario, Subject, Verdict, run, scenarios::FIRST_MODE};
 use portolan_core::ports::{Agent, Login, LoginWay, Probe};
 use serde::Serialize;
-use tokio::net::TcpListener;
 
 use super::{Context, configuration};
 use crate::{
@@ -96,11 +95,11 @@ struct Tried {
 pub(super) async fn doctor(context: &Context, asked: Doctor) -> Outcome {
     let home = Home::find()?;
     let settings = configuration::settings(&home)?;
-    let dial_in = listen(&settings).await?;
+    let dial_in = listen(&settings)?;
     // If no daemon ever ran here, use a new key for this check.
     let key =
         Identity::read(&home).map_or_else(|| uuid::Uuid::new_v4().simple().to_string(), |home| home.key);
-    let agents = assembly::agents(&settings, &key, &dial_in)?;
+    let agents = assembly::agents(&settings, &key, &dial_in, None)?;
     let chosen = chosen(agents, asked.agent.as_deref())?;
     let mut reports = Vec::new();
     for agent in chosen {
@@ -149,17 +148,13 @@ fn chosen(agents: Vec<Arc<dyn Agent>>, name: Option<&str>) -> Outcome<Vec<Arc<dy
 
 /// The endpoint where an old agent dials in during a test. There is none if the daemon has none either, because it
 /// listens only with a certificate.
-async fn listen(settings: &Settings) -> Outcome<DialIn> {
+fn listen(settings: &Settings) -> Outcome<DialIn> {
     let dial_in = DialIn::new();
     if settings.listen.self_signed || settings.listen.tls_cert.is_some() {
         return Ok(dial_in);
     }
     let unusable = |error: std::io::Error| Failure::new(format!("cannot listen on loopback: {error}"));
-    let listener = TcpListener::bind("127.0.0.1:0").await.map_err(unusable)?;
-    dial_in.listens_at(format!("ws://{}", listener.local_addr().map_err(unusable)?));
-    let routes = dial_in::routes(dial_in.clone());
-    // This task ends with the program.
-    tokio::spawn(async move { axum::serve(listener, routes).await });
+    dial_in::listen_on_loopback(&dial_in).map_err(unusable)?;
     Ok(dial_in)
 }
 
@@ -252,7 +247,7 @@ fn made(
     place: &Place,
 ) -> Result<Arc<dyn Agent>, String> {
     let mut settings = settings.clone();
-    settings.agents.values_mut().for_each(|agent| agent.env.clear());
+    settings.agents.each.values_mut().for_each(|agent| agent.env.clear());
     let mut supervision = assembly::supervision(&settings, place.key.clone(), place.environment.clone());
     supervision.ladder = Ladder { ask: RUNG, close: RUNG, ..supervision.ladder };
     let catalogue =

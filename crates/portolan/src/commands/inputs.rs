@@ -175,10 +175,15 @@ pub(super) fn moment(given: &str, now: Millis) -> Outcome<Millis> {
     })
 }
 
+/// Whether there is a person to ask.
+pub(super) fn is_asked() -> bool {
+    use std::io::IsTerminal as _;
+    std::io::stdin().is_terminal()
+}
+
 /// Asks a yes-or-no question. The answer is no if there is no terminal to ask.
 pub(super) fn confirm(question: &str) -> bool {
-    use std::io::IsTerminal as _;
-    if !std::io::stdin().is_terminal() {
+    if !is_asked() {
         return false;
     }
     crate::output::note(format!("{question} [y/N]"));

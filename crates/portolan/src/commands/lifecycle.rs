@@ -1,17 +1,14 @@
-//! up, down, status, open: the daemon as a user sees it.
+//! up, status, open: the daemon as a user sees it.
 
-use std::{
-    future::Future,
-    time::{Duration, Instant},
-};
+use std::{future::Future, time::Duration};
 
 use portolan_client::{Client, Probe};
 use portolan_core::{ports::Secret, session::state::Status};
 use serde_json::json;
 
-use super::{Context, browse::browse, configuration};
+use super::{Context, browse::browse};
 use crate::{
-    arguments::{Down, Up},
+    arguments::Up,
     config::load::{self, Loaded, Override},
     daemon::{
         detach, is_alive,
@@ -20,7 +17,7 @@ use crate::{
         run::{self, Ready},
     },
     failure::{Exit, Failure, Outcome},
-    home::{self, Home, Record, rfc3339},
+    home::{Home, Record, rfc3339},
     output::{self, Format},
     target::{Start, Target, VERSION},
     terminal::clean,
@@ -28,12 +25,6 @@ use crate::{
 
 /// How long `status` waits for an answer.
 const ANSWER: Duration = Duration::from_secs(5);
-
-/// A daemon without a running turn has stopped by then; if the daemon takes longer, `down` prints what it waits for.
-const AT_ONCE: Duration = Duration::from_millis(300);
-
-/// How long `down` waits after the grace time, for the stop ladder and for closing everything.
-const STOPPING: Duration = Duration::from_secs(40);
 
 pub(super) async fn up(context: &Context, up: Up) -> Outcome {
     local_only(context, "up")?;
@@ -56,7 +47,8 @@ pub(super) async fn up(context: &Context, up: Up) -> Outcome {
     logging::start(&settings.log, &home, to)?;
     let format = context.format();
     let browser = (!up.no_open && !up.log_file).then(|| home.clone());
-    let ended = run::run(settings, home, move |ready| announce(&ready, format, browser.as_ref())).await;
+    let ready = move |ready: Ready| announce(&ready, format, browser.as_ref());
+    let ended = run::run(settings, home, options(&up), ready).await;
     // In the foreground the terminal shows the same message a moment later.
     if let (Err(failure), Where::File) = (&ended, to) {
         tracing::error!("{failure}");
@@ -69,20 +61,29 @@ async fn up_detached(context: &Context, home: &Home, up: &Up) -> Outcome {
         // The same output as in the foreground.
         Lock::take_or_explain(home).map(drop)?;
     }
-    let mut arguments = Vec::new();
-    if let Some(address) = &up.listen {
-        arguments.extend(["--listen".to_owned(), address.clone()]);
-    }
-    for set in &up.set {
-        arguments.extend(["--set".to_owned(), set.clone()]);
-    }
-    detach::start_with(home, &arguments, detach::Ends::AsItself).await?;
+    start_and_announce(context, home, &options(up), up.no_open).await
+}
+
+/// The options that the daemon keeps at a restart.
+fn options(up: &Up) -> Vec<String> {
+    let listen = up.listen.iter().flat_map(|address| ["--listen".to_owned(), address.clone()]);
+    listen.chain(up.set.iter().flat_map(|set| ["--set".to_owned(), set.clone()])).collect()
+}
+
+/// Starts the daemon in the background, and prints its address.
+pub(super) async fn start_and_announce(
+    context: &Context,
+    home: &Home,
+    arguments: &[String],
+    no_open: bool,
+) -> Outcome {
+    detach::start_with(home, arguments, detach::Ends::AsItself).await?;
     let mut client = Target::find(&context.global, Start::Never)?.connect().await?;
     let ticket = client.ticket().await.ok().map(|(ticket, _)| Secret::new(ticket));
     let agents = client.agents(Probe::Anew).await.unwrap_or_default();
     client.close().await;
     let url = Record::read(home).map(|record| record.url).unwrap_or_default();
-    announce(&Ready { url, ticket, agents }, context.format(), Some(home).filter(|_| !up.no_open));
+    announce(&Ready { url, ticket, agents }, context.format(), Some(home).filter(|_| !no_open));
     Ok(())
 }
 
@@ -171,75 +172,12 @@ pub(super) async fn open(context: &Context, print: bool) -> Outcome {
     }
 }
 
-fn local_only(context: &Context, verb: &str) -> Outcome {
+pub(super) fn local_only(context: &Context, verb: &str) -> Outcome {
     match context.global.url.as_deref() {
         Some(url) if !url.is_empty() => {
             Err(Failure::usage(format!("`{verb}` works on this machine only, not for `{url}`")))
         }
         _ => Ok(()),
-    }
-}
-
-pub(super) async fn down(context: &Context, down: Down) -> Outcome {
-    local_only(context, "down")?;
-    let home = Home::find()?;
-    let Some(holder) = Lock::holder(&home) else {
-        if Record::read(&home).is_some() {
-            home::remove(&home.record());
-            home::remove(&home.socket());
-        }
-        return match context.format() {
-            Format::Json => output::json(&json!({"stopped": false, "running": false})),
-            Format::Plain => {
-                output::note("no daemon runs");
-                Ok(())
-            }
-        };
-    };
-    let pid = holder.pid.or_else(|| Record::read(&home).map(|record| record.pid));
-    let Some(process) = pid.and_then(|pid| i32::try_from(pid).ok()).and_then(rustix::process::Pid::from_raw)
-    else {
-        return Err(Failure::new("a daemon runs, but its pid is not known yet; try again"));
-    };
-    let signal = || match rustix::process::kill_process(process, rustix::process::Signal::TERM) {
-        // The daemon has ended meanwhile, as wanted.
-        Ok(()) | Err(rustix::io::Errno::SRCH) => Ok(()),
-        Err(error) => Err(Failure::new(format!("the daemon (pid {process:?}) cannot be signalled: {error}"))),
-    };
-    signal()?;
-    let mut second = down.now;
-    let grace =
-        configuration::settings(&home).map(|settings| settings.limits.shutdown_grace()).unwrap_or_default();
-    let begun = Instant::now();
-    let deadline = begun + grace + STOPPING;
-    let mut told = down.now || context.format() == Format::Json;
-    while Lock::holder(&home).is_some() {
-        if !told && begun.elapsed() > AT_ONCE {
-            told = true;
-            output::note(format!(
-                "running turns get up to {} s to end; `portolan down --now` ends them at once",
-                grace.as_secs()
-            ));
-        }
-        if second && Record::read(&home).is_some() {
-            tokio::time::sleep(Duration::from_millis(50)).await;
-            signal()?;
-            second = false;
-        }
-        if Instant::now() >= deadline {
-            return Err(Failure::new(format!(
-                "the daemon (pid {}) has not stopped; `portolan down --now` ends it at once",
-                process.as_raw_nonzero()
-            )));
-        }
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
-    match context.format() {
-        Format::Json => output::json(&json!({"stopped": true, "pid": pid})),
-        Format::Plain => {
-            output::note("stopped");
-            Ok(())
-        }
     }
 }
 

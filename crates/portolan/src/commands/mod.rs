@@ -13,6 +13,7 @@ mod create;
 mod devices;
 #[cfg(feature = "conformance")]
 mod doctor;
+mod ending;
 mod export;
 mod follow;
 mod handheld;
@@ -22,6 +23,7 @@ mod logs;
 mod meant;
 mod pair;
 mod past;
+mod ps;
 mod results;
 mod rules;
 #[cfg(feature = "conformance")]
@@ -35,6 +37,7 @@ use portolan_client::Client;
 
 use crate::{
     arguments::{Arguments, Global, Verb},
+    daemon::holding,
     failure::Outcome,
     output::Format,
     reference,
@@ -114,8 +117,11 @@ pub(crate) async fn run(arguments: Arguments) -> Outcome {
     let context = Context { global: arguments.global };
     match arguments.verb {
         Verb::Up(up) => lifecycle::up(&context, up).await,
-        Verb::Down(down) => lifecycle::down(&context, down).await,
+        Verb::Down(down) => ending::down(&context, down).await,
+        Verb::Restart => ending::restart(&context).await,
+        Verb::Ps => ps::ps(&context).await,
         Verb::Status => lifecycle::status(&context).await,
+        Verb::Hold { session } => holding::run(session).await,
         Verb::Open { print } => lifecycle::open(&context, print).await,
         Verb::Pair(asked) => pair::pair(&context, asked).await,
         Verb::Agents { probe } => agents::agents(&context, probe).await,

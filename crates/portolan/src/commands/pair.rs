@@ -202,6 +202,7 @@ mod tests {
             version: String::new(),
             started_at: String::new(),
             heartbeat_at: String::new(),
+            options: Vec::new(),
         }
     }
 

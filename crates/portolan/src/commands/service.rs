@@ -108,6 +108,26 @@ fn status(context: &Context) -> Outcome {
     }
 }
 
+/// Whether this process is the daemon that systemd runs.
+pub(super) fn runs(pid: u32) -> bool {
+    let shown = std::process::Command::new("systemctl")
+        .args(["--user", "show", "--property", "MainPID", "--value", UNIT])
+        .output();
+    shown.is_ok_and(|output| String::from_utf8_lossy(&output.stdout).trim() == pid.to_string())
+}
+
+/// Lets systemd restart the daemon.
+pub(super) fn restart(context: &Context) -> Outcome {
+    systemctl(&["restart", UNIT])?;
+    match context.format() {
+        Format::Json => output::json(&json!({"restarted": UNIT})),
+        Format::Plain => {
+            output::note(format!("systemd restarted `{UNIT}`"));
+            Ok(())
+        }
+    }
+}
+
 fn path() -> Outcome<PathBuf> {
     let folders =
         directories::BaseDirs::new().ok_or_else(|| Failure::new("this user has no home folder; set HOME"))?;
@@ -127,8 +147,8 @@ fn systemctl(arguments: &[&str]) -> Outcome {
     Err(Failure::new(format!("systemctl {}: {}", arguments.join(" "), said.trim())))
 }
 
-/// The text of the unit. `KillMode=mixed`: systemd signals the daemon, which ends its agents in order; systemd kills
-/// every process that is left after the timeout.
+/// The text of the unit. `KillMode=mixed`: systemd signals the daemon, which ends its agents in order, except those that
+/// outlive it: their holders have scopes of their own. systemd kills every process that is left in the unit.
 fn unit(program: &Path, home: &Home) -> Outcome<String> {
     Ok(format!(
         "[Unit]\n\

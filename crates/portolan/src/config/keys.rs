@@ -64,7 +64,7 @@ pub(crate) static KEYS: LazyLock<Vec<Key>> = LazyLock::new(|| {
     let inline = |settings: &mut SchemaSettings| settings.inline_subschemas = true;
     let schema = SchemaSettings::default().with(inline).into_generator().into_root_schema_for::<Settings>();
     let mut settings = Settings::default();
-    settings.agents.insert(ANY.into(), Agent::default());
+    settings.agents.each.insert(ANY.into(), Agent::default());
     // Our own types always serialise.
     let defaults = serde_json::to_value(&settings).unwrap_or_default();
     let mut keys = Vec::new();
@@ -82,10 +82,13 @@ fn collect(path: &str, schema: &Value, default: &Value, keys: &mut Vec<Key>) {
         for (name, field) in fields {
             collect(&inside(name), field, &default[name], keys);
         }
-        return;
     }
-    if schema["additionalProperties"]["properties"].is_object() && default.get(ANY).is_some() {
-        return collect(&inside(ANY), &schema["additionalProperties"], &default[ANY], keys);
+    let has_tables = schema["additionalProperties"]["properties"].is_object() && default.get(ANY).is_some();
+    if has_tables {
+        collect(&inside(ANY), &schema["additionalProperties"], &default[ANY], keys);
+    }
+    if has_tables || schema["properties"].is_object() {
+        return;
     }
     let doc = schema["description"].as_str().unwrap_or_default().replace('\n', " ");
     let default = if default.is_null() { String::new() } else { default.to_string() };
@@ -119,7 +122,7 @@ pub(crate) fn variable(path: &str) -> String {
 }
 
 impl Key {
-    /// The environment variable that sets this key. Keys of agents have none, because users choose the agents' names.
+    /// The environment variable that sets this key. Keys of one agent have none, because users choose the agents' names.
     pub(crate) fn variable(&self) -> Option<String> {
         (!self.path.contains(ANY)).then(|| variable(&self.path))
     }
@@ -211,7 +214,7 @@ mod tests {
         }
         let read: Settings = toml::from_str(&(others + &text)).unwrap();
         let mut settings = Settings::default();
-        settings.agents.insert("x".into(), Agent::default());
+        settings.agents.each.insert("x".into(), Agent::default());
         assert_eq!(read, settings);
     }
 }

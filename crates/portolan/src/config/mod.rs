@@ -33,7 +33,7 @@ pub(crate) struct Settings {
     /// A table for each frontend in the frontends' catalogue.
     #[serde(flatten)]
     pub(crate) frontends: portolan_frontends::Settings,
-    pub(crate) agents: BTreeMap<String, Agent>,
+    pub(crate) agents: Agents,
 }
 
 /// The main listener.
@@ -240,12 +240,106 @@ pub(crate) enum LogFormat {
     Json,
 }
 
+/// All agents: what holds for each, and a table for each by its name.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub(crate) struct Agents {
+    /// Running agents outlive the daemon: a process of its own holds each agent, and the next daemon goes on with it. If
+    /// `false`, agents end with the daemon.
+    pub(crate) outlive: bool,
+    /// Where the processes that hold agents run: `holder` in the background, `tmux` each in a window of the tmux session
+    /// `portolan`, `auto` in tmux if a tmux server of yours runs.
+    pub(crate) place: Place,
+    /// Without a daemon, an agent that has nothing to do ends after this time.
+    pub(crate) idle_without_daemon_minutes: u32,
+    /// Without a daemon, every agent ends after this time, even if a turn runs or a request waits.
+    pub(crate) without_daemon_hours: u32,
+    #[serde(flatten)]
+    pub(crate) each: BTreeMap<String, Agent>,
+}
+
+impl Default for Agents {
+    fn default() -> Self {
+        Self {
+            outlive: false,
+            place: Place::Holder,
+            idle_without_daemon_minutes: 10,
+            without_daemon_hours: 24,
+            each: BTreeMap::new(),
+        }
+    }
+}
+
+impl Agents {
+    /// Does this agent outlive the daemon?
+    pub(crate) fn outlives(&self, kind: &str) -> bool {
+        self.each.get(kind).and_then(|agent| agent.outlive).unwrap_or(self.outlive)
+    }
+}
+
+impl std::ops::Deref for Agents {
+    type Target = BTreeMap<String, Agent>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.each
+    }
+}
+
+// Written by hand, because `flatten` would lose the place of an error in the file.
+impl<'de> Deserialize<'de> for Agents {
+    fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        struct Tables;
+
+        impl<'de> serde::de::Visitor<'de> for Tables {
+            type Value = Agents;
+
+            fn expecting(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                to.write_str("a table of agents")
+            }
+
+            fn visit_map<A: serde::de::MapAccess<'de>>(self, mut map: A) -> Result<Agents, A::Error> {
+                let mut agents = Agents::default();
+                while let Some(key) = map.next_key::<String>()? {
+                    match key.as_str() {
+                        "outlive" => agents.outlive = map.next_value()?,
+                        "place" => agents.place = map.next_value()?,
+                        "idle_without_daemon_minutes" => {
+                            agents.idle_without_daemon_minutes = map.next_value()?
+                        }
+                        "without_daemon_hours" => agents.without_daemon_hours = map.next_value()?,
+                        _ => {
+                            agents.each.insert(key, map.next_value()?);
+                        }
+                    }
+                }
+                Ok(agents)
+            }
+        }
+
+        from.deserialize_map(Tables)
+    }
+}
+
+/// Where the processes that hold agents run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Place {
+    /// In the background.
+    #[default]
+    Holder,
+    /// In windows of tmux.
+    Tmux,
+    /// In tmux if a tmux server of the user runs.
+    Auto,
+}
+
 /// One agent.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Agent {
     /// Whether clients can start this agent.
     pub(crate) enabled: bool,
+    /// Whether this agent outlives the daemon. Default: the value of `agents.outlive`.
+    pub(crate) outlive: Option<bool>,
     /// The program of the agent and its first arguments. Never a shell line. Default: the usual name of the program. A
     /// `command` is all that Portolan needs for an agent that it does not know; Portolan then speaks ACP with the
     /// agent.
@@ -303,6 +397,7 @@ impl Default for Agent {
     fn default() -> Self {
         Self {
             enabled: true,
+            outlive: None,
             command: Vec::new(),
             transport: None,
             login: None,

@@ -11,13 +11,14 @@ use portolan_core::{
     },
     session::machine::Policy,
 };
+use portolan_holder::Holders;
 use portolan_host::{
     Frontend, Host, HostSettings, House, OpenError,
     door::{DoorSettings, ListenAddress, TlsFiles, Tokens},
 };
 use portolan_store::SqliteStore;
 
-use super::dial_in;
+use super::{dial_in, holding};
 use crate::{
     config::{self, Settings},
     failure::{Failure, Outcome},
@@ -67,13 +68,13 @@ pub(crate) async fn build(
     home: &Home,
     identity: &mut Identity,
     door: DoorSettings,
-    (frontends, dial_in): (Vec<Box<dyn Frontend>>, &DialIn),
+    (frontends, dial_in, holders): (Vec<Box<dyn Frontend>>, &DialIn, &Holders),
 ) -> Outcome<House> {
     let store = open_store(settings, &home.database()).await?;
     identity.keep_database(home)?;
     let host = Host::open(HostSettings {
         store,
-        agents: agents(settings, &identity.key, dial_in)?,
+        agents: agents(settings, &identity.key, dial_in, Some(holders))?,
         door,
         policy: policy(settings, home.path()),
         authenticator: None,
@@ -82,6 +83,10 @@ pub(crate) async fn build(
         home: Some(home.path().to_path_buf()),
     });
     let host = host.await.map_err(cannot_open)?;
+    // Every session that was left open has been opened: nobody wants the agents that still wait.
+    for session in holders.end_strays().await {
+        tracing::warn!(%session, "an agent that belongs to no session was ended");
+    }
     let owner = host.tokens.owner_secret_file(&home.token()).await;
     owner.map_err(|error| Failure::new(error.to_string()))?;
     host.mount(frontends).await.map_err(cannot_open)
@@ -156,12 +161,25 @@ pub(crate) fn catalogue(
     }))
 }
 
-/// The enabled agents, each with the settings for its sessions.
-pub(crate) fn agents(settings: &Settings, home_key: &str, dial_in: &DialIn) -> Outcome<Vec<Arc<dyn Agent>>> {
+/// The enabled agents, each with the settings for its sessions. With `holders`, the agents that the configuration names
+/// outlive the daemon.
+pub(crate) fn agents(
+    settings: &Settings,
+    home_key: &str,
+    dial_in: &DialIn,
+    holders: Option<&Holders>,
+) -> Outcome<Vec<Arc<dyn Agent>>> {
     let supervision = supervision(settings, home_key.to_owned(), std::env::vars_os().collect());
     let catalogue = catalogue(settings, supervision, dial_in)?;
+    let held = |agent: Arc<dyn Agent>| match holders {
+        Some(holders) if settings.agents.outlives(agent.kind()) => {
+            Arc::new(holders.held(agent, holding::place(settings))) as Arc<dyn Agent>
+        }
+        _ => agent,
+    };
     Ok(catalogue
         .into_iter()
+        .map(held)
         .filter_map(|agent| match settings.agents.get(agent.kind()) {
             Some(wanted) if !wanted.enabled => None,
             Some(wanted) if !wanted.env.is_empty() => {
@@ -223,6 +241,8 @@ fn demo_command(settings: &Settings) -> Outcome<Vec<OsString>> {
     }
     let program = std::env::current_exe()
         .map_err(|error| Failure::new(format!("the path of this program cannot be found: {error}")))?;
+    // A newer program may have replaced the file of this one, which still runs.
+    let program = if program.exists() { program } else { "/proc/self/exe".into() };
     Ok(vec![program.into_os_string(), "demo-agent".into()])
 }
 
@@ -295,7 +315,7 @@ mod tests {
     #[test]
     fn forbidden_variables_are_refused_even_if_the_configuration_sets_variables() {
         let settings: Settings = toml::from_str("[agents.demo.env]\nHARBOUR = \"1\"\n").unwrap();
-        let all = agents(&settings, "key", &DialIn::new()).unwrap();
+        let all = agents(&settings, "key", &DialIn::new(), None).unwrap();
         let demo = all.iter().find(|agent| agent.kind() == "demo").unwrap();
         let asks = |name: &str| SessionSpec { env: [(name.into(), "x".into())].into(), ..Default::default() };
         let environment = demo.environment(&asks("FINE")).unwrap();
@@ -323,7 +343,7 @@ mod tests {
 
         let folder = tempfile::tempdir().unwrap();
         let settings: Settings = toml::from_str("[agents.mine]\ncommand = [\"mine\"]\n").unwrap();
-        let all = agents(&settings, "key", &DialIn::new()).unwrap();
+        let all = agents(&settings, "key", &DialIn::new(), None).unwrap();
         let store = Arc::new(portolan_store::MemoryStore::new());
         let registry = Registry::open(store, all.clone(), Clock::system(), Policy::default()).await.unwrap();
         let operator = Principal { role: Role::Operator, ..owner() };
@@ -392,7 +412,7 @@ mod tests {
     fn the_configuration_selects_the_enabled_agents() {
         let kinds = |text: &str| {
             let settings: Settings = toml::from_str(text).unwrap();
-            agents(&settings, "key", &DialIn::new())
+            agents(&settings, "key", &DialIn::new(), None)
                 .unwrap()
                 .iter()
                 .map(|agent| agent.kind().to_owned())

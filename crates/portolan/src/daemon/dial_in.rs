@@ -3,13 +3,19 @@
 //! Only the agent that is expected for the session may connect, with the secret of that start. The secret is checked
 //! before the upgrade. The door checks Host and Origin first, as for every request. The endpoint only forwards frames.
 
+use std::{
+    io,
+    net::{Ipv4Addr, SocketAddr},
+};
+
 use axum::{
     Router,
     extract::{
-        Path, State, WebSocketUpgrade,
+        Path, Request, State, WebSocketUpgrade,
         ws::{CloseFrame, Message, WebSocket},
     },
     http::{HeaderMap, StatusCode, header},
+    middleware::{self, Next},
     response::{IntoResponse as _, Response},
     routing::get,
 };
@@ -67,6 +73,27 @@ pub(crate) fn announce(dial_in: &DialIn, listening: &[Listening]) {
     if let Some(base) = plain {
         dial_in.listens_at(base);
     }
+}
+
+/// Takes agents on a port of its own, for a process without the daemon's listener.
+pub(crate) fn listen_on_loopback(dial_in: &DialIn) -> io::Result<()> {
+    let listener = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+    listener.set_nonblocking(true)?;
+    let address = listener.local_addr()?;
+    let listener = tokio::net::TcpListener::from_std(listener)?;
+    dial_in.listens_at(format!("ws://{address}"));
+    let routes = routes(dial_in.clone())
+        .layer(middleware::from_fn(move |request, next| direct(address, request, next)));
+    // This task ends with the program.
+    tokio::spawn(async move { axum::serve(listener, routes).await });
+    Ok(())
+}
+
+/// Refuses what a browser sends: a page elsewhere, or a name that was made to point here.
+async fn direct(address: SocketAddr, request: Request, next: Next) -> Response {
+    let host = request.headers().get(header::HOST).and_then(|host| host.to_str().ok());
+    let is_direct = host == Some(&*address.to_string()) && !request.headers().contains_key(header::ORIGIN);
+    if is_direct { next.run(request).await } else { StatusCode::FORBIDDEN.into_response() }
 }
 
 async fn enter(
@@ -130,6 +157,31 @@ mod tests {
     use super::*;
 
     // covers: 000-076, 004-002
+    #[tokio::test]
+    async fn a_browser_cannot_use_the_port_of_a_holder() {
+        let (dial_in, session) = (DialIn::new(), SessionId::new());
+        listen_on_loopback(&dial_in).unwrap();
+        let address = dial_in.address().unwrap();
+        let status = async |headers: &str| {
+            use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+            let mut stream = tokio::net::TcpStream::connect(&address).await.unwrap();
+            let request = format!("GET /ws/cli/{session} HTTP/1.1\r\n{headers}Connection: close\r\n\r\n");
+            stream.write_all(request.as_bytes()).await.unwrap();
+            let mut answer = String::new();
+            stream.read_to_string(&mut answer).await.unwrap();
+            answer.split(' ').nth(1).unwrap().to_owned()
+        };
+        let upgrade = "Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n";
+        assert_eq!(status(&format!("Host: rebound.example\r\n{upgrade}")).await, "403");
+        assert_eq!(status(&format!("Host: {address}\r\nOrigin: http://{address}\r\n{upgrade}")).await, "403");
+        assert_ne!(
+            status(&format!("Host: {address}\r\n{upgrade}")).await,
+            "403",
+            "the secret is checked next"
+        );
+    }
+
     #[test]
     fn only_the_dial_in_path_of_a_session_needs_no_token() {
         assert!(is_open(&format!("/ws/cli/{}", SessionId::new())));

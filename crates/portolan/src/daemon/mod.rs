@@ -6,6 +6,7 @@
 //! - [`descriptors`]: how many files the daemon may have open
 //! - [`assembly`]: builds core, store, agents and frontends
 //! - [`dial_in`]: the endpoint where agents dial in
+//! - [`holding`]: agents that outlive the daemon
 //! - [`watch`]: checks that the home still belongs to this daemon
 //! - [`run`]: from the first lock to the last flush
 
@@ -13,6 +14,7 @@ pub(crate) mod assembly;
 pub(crate) mod descriptors;
 pub(crate) mod detach;
 pub(crate) mod dial_in;
+pub(crate) mod holding;
 pub(crate) mod lock;
 pub(crate) mod logging;
 pub(crate) mod run;

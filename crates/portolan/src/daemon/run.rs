@@ -1,8 +1,8 @@
 //! The daemon from its first lock to its last flush.
 //!
 //! Order of the start: lock, bind, daemon.json; then the store, the end of processes that an earlier daemon left
-//! behind, the registry, and the door opens; then the daemon checks its agents. SIGTERM, SIGINT and SIGHUP stop the
-//! daemon in order; a second signal ends it at once.
+//! behind, the registry, and the door opens; then the daemon checks its agents. SIGTERM and SIGHUP stop the daemon in
+//! order and leave agents running that outlive it; SIGINT also ends those. A second signal ends everything at once.
 
 use std::{sync::Arc, time::Duration};
 
@@ -12,11 +12,12 @@ use portolan_core::{
     ports::Secret,
     registry::{AgentDescription, Registry},
 };
+use portolan_holder::Holders;
 use portolan_host::{Bound, House, Open, door::Listening};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
-use super::{assembly, descriptors, lock::Lock, watch};
+use super::{assembly, descriptors, holding, lock::Lock, watch};
 use crate::{
     config::Settings,
     failure::{Failure, Outcome},
@@ -49,8 +50,13 @@ pub(crate) struct Ready {
     pub(crate) agents: Vec<AgentDescription>,
 }
 
-/// Runs the daemon until a signal stops it. Calls `ready` when the daemon is up and has checked its agents.
-pub(crate) async fn run(settings: Settings, home: Home, ready: impl FnOnce(Ready)) -> Outcome {
+/// Runs the daemon until a signal stops it. `options` are those of the command line. Calls `ready` when the daemon is up and has checked its agents.
+pub(crate) async fn run(
+    settings: Settings,
+    home: Home,
+    options: Vec<String>,
+    ready: impl FnOnce(Ready),
+) -> Outcome {
     home.make()?;
     let lock = Arc::new(Lock::take_or_explain(&home)?);
     if let Some(old) = Record::read(&home) {
@@ -70,14 +76,18 @@ pub(crate) async fn run(settings: Settings, home: Home, ready: impl FnOnce(Ready
     let addresses = bound.addresses();
     let url = addresses.iter().find_map(Listening::url).unwrap_or_default();
     let listen = addresses.iter().find(|one| one.url().is_some()).map(|one| one.address.to_string());
-    let record = Record::now(&url, listen.as_deref().unwrap_or_default());
+    let record = Record { options, ..Record::now(&url, listen.as_deref().unwrap_or_default()) };
     let cleanup = Cleanup { home: home.clone(), lock: Arc::clone(&lock) };
     record.write(&home)?;
 
-    // No agent may start before the processes of an earlier daemon are gone: they use the same folders.
+    // No agent may start before the processes of an earlier daemon are gone: they use the same folders. Agents with a
+    // living holder go on.
+    let holders = holding::holders(&settings, &home, &key)?;
     let left_by: Vec<_> = former_key.into_iter().chain([key.clone()]).collect();
+    let spared = holders.clone();
     let sweep = tokio::task::spawn_blocking(move || {
-        left_by.iter().flat_map(|key| portolan_agents::sweep(key)).collect::<Vec<_>>()
+        let living = spared.living();
+        left_by.iter().flat_map(|key| portolan_agents::sweep_sparing(key, &living)).collect::<Vec<_>>()
     });
     for swept in sweep.await.unwrap_or_default() {
         tracing::warn!(
@@ -86,7 +96,7 @@ pub(crate) async fn run(settings: Settings, home: Home, ready: impl FnOnce(Ready
             "a process of an earlier daemon was ended"
         );
     }
-    let parts = (frontends, &dial_in);
+    let parts = (frontends, &dial_in, &holders);
     let house = assembly::build(&settings, &home, &mut identity, door_settings, parts).await?;
     let host = house.host().clone();
     let open = house.open(bound).await;
@@ -99,42 +109,60 @@ pub(crate) async fn run(settings: Settings, home: Home, ready: impl FnOnce(Ready
     host.spawn(prune(settings.clone(), host.registry.clone()));
 
     let ticket = host.tickets.create(&assembly::owner()).ok().map(|(ticket, _)| Secret::new(ticket));
-    let stopped_early = tokio::select! {
+    let early = tokio::select! {
         agents = host.registry.probe() => {
             ready(Ready { url, ticket, agents });
-            false
+            None
         }
-        name = signals.next() => {
-            tracing::info!(signal = name, "stopping before the agents were checked");
-            true
+        signal = signals.next() => {
+            tracing::info!(signal = signal.name(), "stopping before the agents were checked");
+            Some(signal)
         }
     };
-    if !stopped_early {
-        tokio::select! {
-            name = signals.next() => tracing::info!(signal = name, "stopping; a second signal ends everything at once"),
-            () = lost.cancelled() => {}
-        }
-    }
+    let signal = match early {
+        Some(signal) => signal,
+        None => tokio::select! {
+            signal = signals.next() => {
+                tracing::info!(signal = signal.name(), "stopping; a second signal ends everything at once");
+                signal
+            }
+            // Nobody can reach the agents of a lost home.
+            () = lost.cancelled() => Stopping::EndAgents,
+        },
+    };
     let grace = settings.limits.shutdown_grace();
-    let ended = end(&house, open, grace, &mut signals, &key).await;
+    let ended = end(&house, open, signal, grace, &mut signals, &holders).await;
     drop((cleanup, lock));
     tracing::info!(home = %home.path().display(), "stopped");
     if lost.is_cancelled() { Err(watch::lost_home(&home)) } else { ended }
 }
 
 /// Stops everything in order, or at once when the second signal comes.
-async fn end(house: &House, open: Open, grace: Duration, signals: &mut Signals, key: &str) -> Outcome {
+async fn end(
+    house: &House,
+    open: Open,
+    signal: Stopping,
+    grace: Duration,
+    signals: &mut Signals,
+    holders: &Holders,
+) -> Outcome {
     // Accept no new connections; open connections close when their sessions have ended.
     house.close();
-    let shutdown = house.end_sessions(grace);
+    let shutdown = async {
+        match signal {
+            Stopping::KeepAgents(_) => house.leave_sessions(grace).await,
+            Stopping::EndAgents => house.end_sessions(grace).await,
+        }
+    };
     tokio::pin!(shutdown);
     let mut problems = tokio::select! {
         stuck = &mut shutdown => stuck,
-        name = signals.next() => {
-            tracing::warn!(signal = name, "the second signal: everything ends at once");
-            let key = key.to_owned();
+        signal = signals.next() => {
+            tracing::warn!(signal = signal.name(), "the second signal: everything ends at once");
+            let ended = holders.kill_all().await;
+            let key = holders.home_key().to_owned();
             let swept = tokio::task::spawn_blocking(move || portolan_agents::sweep(&key)).await.unwrap_or_default();
-            tracing::info!(processes = swept.len(), "agents were ended");
+            tracing::info!(processes = swept.len(), holders = ended, "agents were ended");
             match tokio::time::timeout(AT_ONCE, &mut shutdown).await {
                 Ok(stuck) => stuck,
                 Err(_) => vec!["sessions did not end in time".to_owned()],
@@ -142,6 +170,7 @@ async fn end(house: &House, open: Open, grace: Duration, signals: &mut Signals, 
         }
     };
     problems.extend(house.closed(Some(open)).await);
+    holders.finished().await;
     if problems.is_empty() { Ok(()) } else { Err(Failure::new(problems.join("\n"))) }
 }
 
@@ -189,6 +218,7 @@ impl Record {
             version: VERSION.to_owned(),
             started_at: now.clone(),
             heartbeat_at: now,
+            options: Vec::new(),
         }
     }
 }
@@ -226,12 +256,30 @@ impl Signals {
         })
     }
 
-    /// The name of the next signal.
-    async fn next(&mut self) -> &'static str {
+    /// What the next signal asks for.
+    async fn next(&mut self) -> Stopping {
         tokio::select! {
-            _ = self.terminate.recv() => "SIGTERM",
-            _ = self.interrupt.recv() => "SIGINT",
-            _ = self.hang_up.recv() => "SIGHUP",
+            _ = self.terminate.recv() => Stopping::KeepAgents("SIGTERM"),
+            _ = self.interrupt.recv() => Stopping::EndAgents,
+            _ = self.hang_up.recv() => Stopping::KeepAgents("SIGHUP"),
+        }
+    }
+}
+
+/// What happens to running agents at the end of the daemon. Agents that cannot outlive it end in any case.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stopping {
+    /// They go on, after this signal: a service manager, an upgrade or a closed terminal ends only the daemon.
+    KeepAgents(&'static str),
+    /// They end, after SIGINT: a person ended Portolan.
+    EndAgents,
+}
+
+impl Stopping {
+    fn name(self) -> &'static str {
+        match self {
+            Self::KeepAgents(name) => name,
+            Self::EndAgents => "SIGINT",
         }
     }
 }
