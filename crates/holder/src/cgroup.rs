@@ -38,9 +38,9 @@ impl Containment {
         let managers = || lines().find(|(controllers, _)| *controllers == "name=systemd");
         let Some((_, path)) = unified.or_else(managers) else { return Self::Free };
         // The innermost unit counts. The manager of a user is a service too, but its scopes and services are inside.
-        let unit = path.rsplit('/').find(|part| part.ends_with(".service") || part.ends_with(".scope"));
-        match unit {
-            Some(unit) if unit.ends_with(".service") => Self::Service(unit.to_owned()),
+        let units = path.rsplit('/').filter_map(|part| Some((part, part.rsplit_once('.')?.1)));
+        match units.into_iter().find(|(_, kind)| ["service", "scope"].contains(kind)) {
+            Some((unit, "service")) => Self::Service(unit.to_owned()),
             Some(_) | None => Self::Free,
         }
     }

@@ -492,7 +492,7 @@ async fn a_full_spool_makes_the_agent_wait_and_loses_nothing() {
 
 #[tokio::test]
 async fn an_idle_agent_ends_without_a_daemon_and_a_busy_one_goes_on() {
-    let linger = Linger { idle: Duration::from_millis(100), at_most: Duration::from_secs(3600) };
+    let linger = Linger { idle: Duration::from_millis(100), at_most: Duration::from_hours(1) };
     let rig = Rig::with(linger);
     let holder = rig.holder();
     let mut link = rig.launch().await;
@@ -523,7 +523,7 @@ async fn an_idle_agent_ends_without_a_daemon_and_a_busy_one_goes_on() {
 #[tokio::test]
 async fn every_agent_ends_when_its_time_without_a_daemon_is_over() {
     let at_most = Duration::from_millis(150);
-    let rig = Rig::with(Linger { idle: Duration::from_secs(3600), at_most });
+    let rig = Rig::with(Linger { idle: Duration::from_hours(1), at_most });
     let holder = rig.holder();
     let mut link = rig.launch().await;
     rig.played.ready().await;
@@ -544,7 +544,7 @@ async fn the_time_without_a_daemon_is_reported_to_the_next_one() {
     let away = Duration::from_millis(120);
     tokio::time::sleep(away).await;
     let rejoined = rig.rejoin(0, &[]).await.unwrap();
-    assert!(rejoined.away >= away && rejoined.away < Duration::from_secs(60), "{:?}", rejoined.away);
+    assert!(rejoined.away >= away && rejoined.away < Duration::from_mins(1), "{:?}", rejoined.away);
     holder.kill();
 }
 

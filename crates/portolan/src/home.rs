@@ -254,6 +254,7 @@ mod tests {
             version: "1.2.3".into(),
             started_at: rfc3339(portolan_core::Millis(0)),
             heartbeat_at: rfc3339(portolan_core::Millis(10_000)),
+            options: Vec::new(),
         };
         record.write(&home).unwrap();
         let text: serde_json::Value = serde_json::from_slice(&fs::read(home.record()).unwrap()).unwrap();

@@ -186,9 +186,8 @@ impl WorksIn {
     }
 }
 
-/// Tools that read all files of a folder, or search in them, or look for their names.
-const SEARCHES: &str = "glob grep grep_search search_file_content search find find_files file_search codebase_search \
-    read_many_files";
+/// A tool that reads all files of a folder.
+const READS_MANY: &str = "read_many_files";
 
 /// Where a search names the files that it looks at, as a glob.
 const GLOB_KEYS: [&str; 3] = ["glob", "include", "include_pattern"];
@@ -340,7 +339,7 @@ impl<'a> Call<'a> {
     /// The names, with `*`, of all files that it may look at at any depth; `None` if it is no search.
     pub(super) fn searched(&self) -> Option<Vec<String>> {
         let tool = self.tool.to_ascii_lowercase();
-        if !SEARCHES.split_ascii_whitespace().any(|known| known == tool) {
+        if tool != READS_MANY && !SEARCHES.split_ascii_whitespace().any(|known| known == tool) {
             return None;
         }
         let text = |key: &str| self.input.get(key).and_then(Value::as_str);

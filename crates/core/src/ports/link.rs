@@ -213,7 +213,8 @@ pub enum Doer {
 }
 
 /// What an approved call says about the work that is done as a part of it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Approval {
     /// It names the same file or the same command.
     Named,

@@ -3,7 +3,7 @@
 
 use std::{collections::BTreeMap, path::PathBuf};
 
-use portolan_core::{Millis, SessionId};
+use portolan_core::{Millis, SessionId, session::state::Summary};
 use portolan_holder::State;
 use serde::Serialize;
 
@@ -127,7 +127,7 @@ async fn in_the_daemon(target: &Target, running: &mut BTreeMap<SessionId, Runnin
     let is_here = target.home().is_some();
     let mut client = target.connect().await?;
     let sessions = client.list(None, SESSIONS).await?.sessions;
-    for summary in sessions.into_iter().filter(|summary| summary.is_live()) {
+    for summary in sessions.into_iter().filter(Summary::is_live) {
         if running.contains_key(&summary.session) {
             continue;
         }

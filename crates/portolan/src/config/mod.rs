@@ -303,7 +303,7 @@ impl<'de> Deserialize<'de> for Agents {
                         "outlive" => agents.outlive = map.next_value()?,
                         "place" => agents.place = map.next_value()?,
                         "idle_without_daemon_minutes" => {
-                            agents.idle_without_daemon_minutes = map.next_value()?
+                            agents.idle_without_daemon_minutes = map.next_value()?;
                         }
                         "without_daemon_hours" => agents.without_daemon_hours = map.next_value()?,
                         _ => {

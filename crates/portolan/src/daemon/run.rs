@@ -119,16 +119,17 @@ pub(crate) async fn run(
             Some(signal)
         }
     };
-    let signal = match early {
-        Some(signal) => signal,
-        None => tokio::select! {
+    let signal = if let Some(signal) = early {
+        signal
+    } else {
+        tokio::select! {
             signal = signals.next() => {
                 tracing::info!(signal = signal.name(), "stopping; a second signal ends everything at once");
                 signal
             }
             // Nobody can reach the agents of a lost home.
             () = lost.cancelled() => Stopping::EndAgents,
-        },
+        }
     };
     let grace = settings.limits.shutdown_grace();
     let ended = end(&house, open, signal, grace, &mut signals, &holders).await;
