@@ -25,6 +25,8 @@ const KEPT_PAGES: i64 = 256;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Progress {
     More,
+    /// Only the file is still too long: another connection is at work on it.
+    Blocked,
     Done,
 }
 
@@ -49,9 +51,9 @@ pub(super) fn step(connection: &Connection) -> rusqlite::Result<Progress> {
         run_all(connection, &format!("PRAGMA incremental_vacuum({pages})"))?;
         return Ok(Progress::More);
     }
-    // The file itself gets shorter only now. A reader in the way does not matter: a later commit does it.
-    run_all(connection, "PRAGMA wal_checkpoint(TRUNCATE)")?;
-    Ok(Progress::Done)
+    // The file itself gets shorter only now. A merge in the other thread, or a reader, may be in the way.
+    let busy: bool = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))?;
+    Ok(if busy { Progress::Blocked } else { Progress::Done })
 }
 
 fn sweep(connection: &Connection, key: i64, upto: Seq) -> rusqlite::Result<()> {

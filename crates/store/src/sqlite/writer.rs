@@ -42,6 +42,11 @@ use crate::rules::weight;
 /// and later writes wait no longer.
 const BATCH_OPS: usize = 1024;
 
+/// How often a flush tries to make the file shorter while another connection is in the way, and the pause between two
+/// tries: a merge takes some milliseconds, a reader may take as long as it wants.
+const SHORTEN_TRIES: u32 = 100;
+const SHORTEN_PAUSE: Duration = Duration::from_millis(5);
+
 /// The largest number of bytes in one transaction (except for a single larger write): its memory in addition to the
 /// queue.
 const BATCH_BYTES: usize = 1024 * 1024;
@@ -221,11 +226,25 @@ impl Writer {
             // Somebody waits for the sweep: it continues even if the queue is never empty.
             self.sweep();
         }
-        while self.desk.pen().sweeping == Progress::More {
+        let mut tries = 0;
+        loop {
+            let sweeping = self.desk.pen().sweeping;
+            // Without anybody who waits for the room, a later sweep does it.
+            let is_over =
+                sweeping == Progress::Blocked && (self.flushes.is_empty() || tries >= SHORTEN_TRIES);
+            if sweeping == Progress::Done || is_over {
+                break;
+            }
             match self.jobs.try_recv() {
                 Ok(job) => return Some(job),
                 Err(TryRecvError::Disconnected) => return None,
-                Err(TryRecvError::Empty) => self.sweep(),
+                Err(TryRecvError::Empty) => {
+                    if sweeping == Progress::Blocked {
+                        tries += 1;
+                        thread::sleep(SHORTEN_PAUSE);
+                    }
+                    self.sweep();
+                }
             }
         }
         self.answer_flushes();
