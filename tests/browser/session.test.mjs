@@ -68,7 +68,8 @@ test('a waiting prompt is taken out of the queue for editing, and dropped', asyn
 test('an uncertain prompt is shown as uncertain, and one press sends it again, once', async () => {
   const session = daemon.newSession('hang');
   const { page } = await at(session);
-  await page.getByText('I will now hang').waitFor();
+  // Until the end of its words, the agent still reads.
+  await page.getByText('ends me.').waitFor();
   await say(page, 'say the second time', 'Queue');
   // The agent no longer reads: the prompt is written to the agent and never taken.
   await button(page, 'Steer').click();
