@@ -284,7 +284,7 @@ pub(crate) fn take_body(read: &mut BytesMut) -> io::Result<Option<Bytes>> {
         return Err(io::Error::new(io::ErrorKind::InvalidData, why));
     }
     if read.len() < 4 + length {
-        read.reserve(4 + length - read.len());
+        // No room is made for a length that only was announced.
         return Ok(None);
     }
     read.advance(4);

@@ -11,6 +11,8 @@ mod business;
 mod cgroup;
 mod connect;
 mod frames;
+#[cfg(any(test, feature = "fuzz"))]
+pub mod fuzz;
 mod held;
 mod hold;
 mod lock;

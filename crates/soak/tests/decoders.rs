@@ -116,6 +116,7 @@ decoders! {
     native_frame: portolan_frontends::native::fuzz::frame,
     ndjson: portolan_wire::fuzz::ndjson,
     policy_decision: portolan_core::policy::fuzz::decision,
+    holder_frames: portolan_holder::fuzz::frames,
     rest_body: portolan_frontends::native::fuzz::body,
     shell_text: portolan_shell::fuzz::text,
     sse: portolan_wire::fuzz::sse,

@@ -57,6 +57,16 @@ fn a_killed_daemon_with_claude_code_loses_nothing_that_anybody_saw() {
 }
 
 #[test]
+fn a_daemon_that_is_killed_beside_living_agents_loses_and_doubles_nothing() {
+    share("outliving");
+}
+
+#[test]
+fn a_killed_holder_leaves_nothing_open_and_no_process() {
+    share("holders");
+}
+
+#[test]
 fn an_agent_that_misbehaves_is_reported_and_disturbs_nobody() {
     share("agents");
 }

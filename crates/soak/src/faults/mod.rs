@@ -6,6 +6,7 @@ pub mod history;
 pub mod kills;
 pub mod misbehaviour;
 pub mod neighbours;
+pub mod outliving;
 pub mod reconnects;
 pub mod stalled;
 
@@ -94,6 +95,16 @@ pub const ALL: &[Fault] = &[
         name: "kills-claude",
         what: "kill -9 of the daemon, Claude Code",
         run: |run| boxed(kills::claude(run)),
+    },
+    Fault {
+        name: "outliving",
+        what: "kill -9 and restarts of the daemon beside agents that outlive it",
+        run: |run| boxed(outliving::daemons(run)),
+    },
+    Fault {
+        name: "holders",
+        what: "kill -9 of the processes that hold agents",
+        run: |run| boxed(outliving::holders(run)),
     },
     Fault {
         name: "agents",
