@@ -128,9 +128,10 @@ fn a_client_that_connects_while_the_daemon_stops_gets_the_next_daemon() {
 fn down_stops_the_daemon_and_reports_if_there_is_none() {
     let home = home();
     let pid = home.up();
-    assert_eq!(home.json(["down"]), json!({"stopped": true, "pid": pid}));
+    assert_eq!(home.json(["down"]), json!({"stopped": true, "pid": pid, "agents_left": 0}));
     assert_eq!(home.ended(), 0);
-    assert_eq!(home.json(["down"]), json!({"stopped": false, "running": false}));
+    let nothing = json!({"stopped": false, "running": false, "agents_ended": 0, "agents_left": 0});
+    assert_eq!(home.json(["down"]), nothing);
     let status = home.run(["status"]);
     assert_eq!(status.code, 3, "{status:?}");
     assert!(status.stdout.contains("`portolan up` starts it"), "{status:?}");

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 fn home() -> Home {
     let home = Home::new(env!("CARGO_BIN_EXE_portolan"));
-    home.configure("[agents]\noutlive = true");
+    home.configure("[limits]\nshutdown_grace_seconds = 1\n[agents]\noutlive = true");
     home
 }
 
