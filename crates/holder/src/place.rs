@@ -114,7 +114,7 @@ fn start_alone(run: &RunFolder, program: &[OsString], session: SessionId) -> io:
     };
     if !is_installed("systemd-run") {
         let remark = format!(
-            "this agent ends when the service `{unit}` stops, because `systemd-run` was not found to start it apart"
+            "this agent ends when the service `{unit}` stops, because `systemd-run` was not found; install it"
         );
         return Ok(alone(spawn(run, program, session)?, Some(remark)));
     }
@@ -126,9 +126,9 @@ fn start_alone(run: &RunFolder, program: &[OsString], session: SessionId) -> io:
 /// What the user should know about a holder with this number: whether it stayed in the daemon's service.
 pub(crate) fn remark_about(pid: u32) -> Option<String> {
     match (Containment::of_this_process(), Containment::of_process(pid)) {
-        (Containment::Service(unit), Containment::Service(of_holder)) if unit == of_holder => {
-            Some(format!("this agent ends when the service `{unit}` stops: it could not be started apart"))
-        }
+        (Containment::Service(unit), Containment::Service(of_holder)) if unit == of_holder => Some(format!(
+            "this agent ends when the service `{unit}` stops: the agent is a part of the service"
+        )),
         _ => None,
     }
 }

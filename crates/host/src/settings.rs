@@ -26,7 +26,8 @@ pub fn optional_address<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Soc
 pub fn folder(frontend: &'static str, set: Option<PathBuf>) -> Result<PathBuf, MountError> {
     let here = || {
         env::current_dir().map_err(|error| {
-            let message = format!("this program's folder cannot be found ({error}); set `folder`");
+            let message =
+                format!("the current folder of this program cannot be found ({error}); set `folder`");
             MountError { frontend, message }
         })
     };

@@ -58,10 +58,11 @@ pub(crate) fn cli() -> String {
     }
     out.push_str(
         "## Actions\n\n\
-         An *action* is what a client can ask of a session or of the daemon, under the action's name in the \
-         [protocol](protocol.md). The tables show an example command line for each action. An action of a session, such \
-         as `add_rule`, changes that session only. The action of the daemon with the reversed name, such as `rule_add`, \
-         changes what holds for a project, an agent or every session.\n\n",
+         An *action* is something that a client can ask of a session or of the daemon. The \
+         [protocol](protocol.md) uses the same names for the actions. The tables show an example command line for each \
+         action. An action of a session, such as `add_rule`, changes that session only. The action of the daemon with \
+         the reversed name, such as `rule_add`, can also change what holds for a project, an agent or every \
+         session.\n\n",
     );
     let is_of_daemon = |action: &str| DAEMON_ACTIONS.contains(&action);
     for (title, of_daemon) in [("of a session", false), ("of the daemon", true)] {
@@ -190,8 +191,9 @@ pub(crate) fn configuration() -> String {
          may contain no unknown key: the error names the line of the key.\n\n\
          The home folder is `PORTOLAN_HOME`, otherwise the folder `portolan` in the platform's data \
          folder (on Linux `~/.local/share/portolan`). The home folder holds `portolan.toml`, \
-         `portolan.db` (every session), `token` (the owner's, mode 0600), `identity.json` (the \
-         id of this home), `daemon.lock`, `logs/`, and while the daemon runs `daemon.json` and `daemon.sock`.\n",
+         `portolan.db` (every session), `token` (the owner's token, mode 0600), `identity.json` (the \
+         id of this home), `daemon.lock`, `logs/`, `run/` (the files of agents that outlive the daemon), and while \
+         the daemon runs `daemon.json` and `daemon.sock`.\n",
     );
     let mut table = "";
     for key in KEYS.iter() {

@@ -93,7 +93,7 @@ impl Hidden {
                 format!("`{builtin}` sets a variable whose name is not known before it runs")
             }
             Self::Counting(what) => {
-                format!("Bash may run commands that it finds in {what}, because it counts with it")
+                format!("Bash calculates with {what}, and may run commands that it finds there")
             }
             Self::ExpandsValue => "Bash may run commands that it finds in the value of a variable".to_owned(),
             Self::WrapperOption { wrapper, option } => {
@@ -101,7 +101,7 @@ impl Hidden {
             }
             Self::WrapperWord(wrapper) => {
                 format!(
-                    "an argument of `{wrapper}` is not known before it runs, so what it runs is not either"
+                    "an argument of `{wrapper}` is not known before `{wrapper}` runs, nor is what `{wrapper}` starts"
                 )
             }
             Self::ShellInput(shell) => format!("`{shell}` takes its commands from its input"),
@@ -113,14 +113,18 @@ impl Hidden {
                 format!("`{program}` can run something because of `{argument}`")
             }
             Self::RunsOthers(program) => format!("`{program}` can run other programs"),
-            Self::ProgramFromInput(program) => format!("`{program}` takes its program from its input"),
+            Self::ProgramFromInput(program) => {
+                format!("`{program}` reads the code that it runs from its input")
+            }
             Self::Subcommand { program, subcommand } => {
                 format!("`{program} {subcommand}` is not known here; it may be an alias")
             }
             Self::MayBeOption(program) => {
                 format!("an argument of `{program}` that is not known before it runs may be an option")
             }
-            Self::RedirectionElsewhere => "a file is redirected elsewhere, or with other rights".to_owned(),
+            Self::RedirectionElsewhere => {
+                "a file is redirected in a command that runs elsewhere or with other rights".to_owned()
+            }
             Self::Connection => "the shell opens a connection to the network".to_owned(),
         }
     }

@@ -19,7 +19,7 @@ pub enum Unreadable {
     #[error("more than {MAX_PARTS} commands and files")]
     TooManyParts,
     /// More before an inner text than [`MAX_CARRIED_BYTES`].
-    #[error("more than {MAX_CARRIED_BYTES} bytes before a command text that another command runs")]
+    #[error("more than {MAX_CARRIED_BYTES} bytes before the text of an inner command (such as in `bash -c`)")]
     TooMuchBeforeText,
     /// A character that does not show, or shows as something else.
     #[error("the character U+{:04X}, which is invisible or looks like another character", u32::from(*.0))]

@@ -143,7 +143,7 @@ export function wayOutOf(way: WayOut): string | undefined {
     case "list_past":
       return "the list of past conversations shows every conversation";
     case "name_folder":
-      return "start a session of this agent in the folder first";
+      return "first start a session of this agent in the folder whose conversations you look for";
     case "copy_past":
       return "or continue in a copy";
     case "change_setting":

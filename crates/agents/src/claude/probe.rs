@@ -258,11 +258,12 @@ fn choose(asked: Option<Way>, version: Option<Version>, can_dial_in: bool) -> (W
             Way::Stdio,
             format!("version {version} cannot use WebSocket; {last} was the last version that could"),
         ),
-        (_, Some(version)) if !can_dial_in => {
-            (Way::Stdio, format!("version {version} could dial in, but cannot reach a listener"))
-        }
+        (_, Some(version)) if !can_dial_in => (
+            Way::Stdio,
+            format!("version {version} supports WebSocket, but Portolan has no address for Claude Code"),
+        ),
         (Some(Way::Websocket), _) => (Way::Websocket, "set in the configuration".into()),
-        (None, Some(version)) => (Way::Websocket, format!("version {version} still dials in")),
+        (None, Some(version)) => (Way::Websocket, format!("version {version} still supports WebSocket")),
     }
 }
 

@@ -335,7 +335,7 @@ impl Translate {
             ModelInfo {
                 display_name: some_text(model, "displayName").unwrap_or_else(|| id.clone()),
                 description: (!efforts.is_empty())
-                    .then(|| format!("efforts, as `{id}:…`: {}", efforts.join(", "))),
+                    .then(|| format!("`{id}:EFFORT` sets the effort: {}", efforts.join(", "))),
                 id,
             }
         };

@@ -159,7 +159,7 @@ impl Translate {
 }
 
 /// The notice when a message of Codex' own protocol cut the conversation back.
-const REVERTED: &str = "Codex has cut its conversation back and forgot what came after; the log and the \
+const REVERTED: &str = "Codex has removed the newest messages from its conversation; the log and the \
                         files stay as they are";
 
 /// Notifications whose content is also reported elsewhere.

@@ -123,7 +123,7 @@ static SCENARIOS: &[Scenario] = &[
         offered: |profile, _| flag(profile.two_at_once.is_some(), "two requests at once")),
     scenario!(
         "rule",
-        "A rule allows a command, another denies one, and a deadline denies a third, without a person.",
+        "One rule allows a command, another rule denies a command, and a deadline denies a command; no person answers.",
         rules::answers
     ),
     scenario!("rule-bypass", "A deny rule stops a command in the mode that asks nobody.", rules::stop_bypass,
@@ -142,7 +142,8 @@ static SCENARIOS: &[Scenario] = &[
     scenario!("question", "Questions are answered with one choice, with several, and with free text.",
         question::all_kinds,
         core: true, offered: |profile, _| flag(profile.ask.is_some(), "questions")),
-    scenario!("plan-approve", "An approved plan is carried out, in another mode.", question::approve_plan,
+    scenario!("plan-approve", "An approved plan is carried out, in the mode that the approval names.",
+        question::approve_plan,
         offered: |profile, _| flag(profile.plan.is_some(), "plans to approve")),
     scenario!("plan-refuse", "A plan that is not approved keeps the agent planning.", question::keep_planning,
         offered: |profile, _| flag(profile.plan.is_some(), "plans to approve")),
@@ -176,13 +177,13 @@ static SCENARIOS: &[Scenario] = &[
     scenario!("structured-output", "The result fits the JSON Schema that was asked for.", input::structured_output,
         offered: |profile, can| flag(
             can.structured_output && profile.structured.is_some(), "structured output")),
-    scenario!("structured-output-fails", "A result that never fits the schema ends the turn with that error.",
+    scenario!("structured-output-fails", "A result that never fits the schema ends the turn with an error that says so.",
         input::structured_output_fails,
         offered: |profile, can| flag(can.structured_output && profile.structured.is_some(), "structured output")),
     scenario!("mcp", "A tool of an MCP server runs, and the server is listed if the agent lists its servers.",
         servers::tool_runs,
         offered: |profile, can| flag(can.mcp && profile.mcp_tool.is_some(), "MCP servers")),
-    scenario!("mcp-change", "MCP servers are set beside the user's own, and connected again, while the session runs.",
+    scenario!("mcp-change", "While the session runs, MCP servers are added to the user's own, and a server is reconnected.",
         servers::changes, offered: |profile, can| flag(
             can.mcp_changes && profile.mcp_tool.is_some(), "a change of MCP servers")),
     scenario!("mcp-toggle", "The tools of an MCP server that is switched off cannot be used until it is on again.",
@@ -217,13 +218,13 @@ static SCENARIOS: &[Scenario] = &[
         // One agent pauses for 68 s in total between its tries.
         model: Model::Unreachable, limit: LIMIT.saturating_mul(2),
         offered: |profile, _| flag(profile.gives_up, "an end of its tries while this suite waits")),
-    scenario!("resume", "A conversation is resumed after its process has ended.", life::resume,
+    scenario!("resume", "A conversation is resumed after the agent's process has ended.", life::resume,
         core: true, offered: |_, can| flag(can.session_resume, "resuming")),
     scenario!("resume-twice", "A conversation is resumed a second time, with all that was said in it.",
         life::resume_twice,
         // The agent is started three times, and some wait a minute before they resume a young conversation.
         limit: LIMIT.saturating_mul(2), offered: |_, can| flag(can.session_resume, "resuming")),
-    scenario!("clear", "A conversation is cleared on request, and a later resume continues the new one.",
+    scenario!("clear", "A conversation is cleared on request, and a later resume continues the new conversation.",
         life::cleared, offered: |profile, can| flag(
             can.slash_commands && can.session_resume && profile.clear.is_some(), "a command that forgets")),
     scenario!("fork", "A fork contains everything that was said before it, and its source contains nothing of the fork.",

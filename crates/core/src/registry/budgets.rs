@@ -74,10 +74,10 @@ impl Registry {
             0 if priced => None,
             0 => Some(no_cost()),
             1 => Some(
-                "the agent of 1 turn did not report its cost; the cost does not include that turn".into(),
+                "the agent did not report the cost of 1 turn; the cost does not include that turn".into(),
             ),
             more => Some(format!(
-                "the agents of {more} turns did not report their cost; the cost does not include those turns"
+                "agents did not report the cost of {more} turns; the cost does not include those turns"
             )),
         };
         BudgetDescription { budget, spent, level, note }

@@ -70,8 +70,8 @@ pub struct Settings {
     /// session if there is one.
     pub unknown_threads: UnknownThreads,
     /// What happens to a turn when the app closes the connection of its AG-UI run: with `continue` the turn goes on,
-    /// `stop` stops the turn, `auto` stops the turn only if no app has connected to the thread. Clients that never
-    /// send a connect stop a turn by closing the connection.
+    /// `stop` stops the turn, `auto` stops the turn only if no app has made an AG-UI `connect` call for the thread
+    /// (so that a client that makes no such call can stop a turn by closing the connection).
     pub on_close: OnClose,
 }
 

@@ -68,8 +68,8 @@ pub struct Settings {
     pub allow: Vec<Network>,
     /// The agent that a device's `spawn` starts.
     pub agent: String,
-    /// The folder that this agent works in, within `sessions.roots`. Default: the folder that the daemon was started
-    /// in.
+    /// The folder in which a device's `spawn` starts the agent, within `sessions.roots`. Default: the folder that the
+    /// daemon was started in.
     pub folder: Option<PathBuf>,
     /// Put the newest active sessions into free slots.
     pub fill: bool,

@@ -15,7 +15,7 @@ pub(crate) enum AccountVerb {
         /// Log in with a code, on a page that you can open on any machine
         #[arg(long)]
         device_code: bool,
-        /// Log in with the API key in this file; - reads the key from stdin
+        /// Log in with the API key in this file; `-` reads the key from stdin
         #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "device_code")]
         key_file: Option<PathBuf>,
     },

@@ -9,7 +9,7 @@ use clap::{Args, Subcommand, ValueHint};
 pub(crate) struct New {
     /// The agent, such as demo
     pub(crate) agent: String,
-    /// The first prompt; - reads the prompt from stdin
+    /// The first prompt; `-` reads the prompt from stdin
     pub(crate) prompt: Vec<String>,
     /// Join the new session
     #[arg(long)]
@@ -18,7 +18,7 @@ pub(crate) struct New {
     /// and list what was denied. Exit with 10 if anything was denied
     #[arg(long, conflicts_with = "attach", requires = "prompt")]
     pub(crate) unattended: bool,
-    /// Deny a request that nobody answers for this time, such as 90s or 5m; `none` waits without end
+    /// Deny a request that nobody answers within this time, such as 90s or 5m; `none` waits without end
     #[arg(long, value_name = "TIME")]
     pub(crate) deadline: Option<String>,
     /// The folder that the agent works in; default: the current folder
@@ -140,7 +140,7 @@ pub(crate) enum PastVerb {
 pub(crate) struct TakeUp {
     /// Id of the conversation; may be shortened
     pub(crate) id: String,
-    /// The next prompt; - reads the prompt from stdin
+    /// The next prompt; `-` reads the prompt from stdin
     pub(crate) prompt: Vec<String>,
     /// The agent that holds the conversation; default: any agent
     #[arg(long)]

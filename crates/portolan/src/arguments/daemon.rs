@@ -28,7 +28,7 @@ pub(crate) struct Down {
     /// End running turns and all agents at once
     #[arg(long, conflicts_with = "keep")]
     pub(crate) now: bool,
-    /// Leave agents running that outlive the daemon; the next daemon takes them over
+    /// Let agents that outlive the daemon go on; the next daemon takes these agents over
     #[arg(long)]
     pub(crate) keep: bool,
     /// End all agents, also those that an earlier daemon left running

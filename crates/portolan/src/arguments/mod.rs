@@ -67,23 +67,24 @@ pub(crate) enum Verb {
     /// Run the daemon
     ///
     /// SIGINT (Ctrl-C) stops the daemon gracefully: it takes no new connections, gives running turns some time to
-    /// end, then ends every agent. SIGTERM and SIGHUP do the same, but agents that outlive the daemon go on, and
-    /// the next daemon takes them over. A second signal ends everything at once.
+    /// end, then ends every agent. SIGTERM and SIGHUP do the same, but agents with the setting `agents.outlive` go
+    /// on, and the next daemon takes these agents over. A second signal ends everything at once.
     Up(Up),
-    /// Stop the daemon, and its agents unless they are to go on
+    /// Stop the daemon and its agents
     ///
-    /// If agents run that outlive the daemon, a terminal is asked whether they go on; without a terminal, they
-    /// end. Running turns of agents that end get some time to end first.
+    /// If agents with the setting `agents.outlive` run, the verb asks in a terminal whether these agents go on;
+    /// without a terminal, the verb ends these agents too. Before an agent ends, its running turn gets some time to
+    /// end.
     Down(Down),
     /// Stop the daemon and start it again, with this program
     ///
     /// Agents that outlive the daemon do not notice: their turns go on, and open requests and waiting prompts
-    /// stay. Clients connect again by themselves. To upgrade, run this verb of the new program.
+    /// stay. Clients connect again by themselves. To upgrade Portolan, run `restart` with the new program.
     Restart,
     /// List the running agents with their processes
     ///
-    /// An agent that outlives the daemon belongs to a process of its own, its holder, which keeps what the agent
-    /// reports until a daemon has recorded it. Such agents are listed even if no daemon runs.
+    /// An agent that outlives the daemon is held by a separate process, the holder. The holder keeps the agent's
+    /// reports until a daemon has recorded the reports. Agents with a holder are listed even if no daemon runs.
     Ps,
     /// Show whether the daemon runs, where it listens, and what it does
     Status,
@@ -120,10 +121,10 @@ pub(crate) enum Verb {
     /// Check whether each agent is installed and logged in, how Portolan talks to it, and whether it asks
     /// before it acts
     ///
-    /// Needs no daemon. Starts each installed agent against a scripted model, to see the mode that the agent
-    /// begins in; --deep tests more. Both tests run offline, cost nothing, and use an empty home folder. Exits with 0
-    /// if every installed agent is ready; with 8 if an agent is not logged in, or fails a part of the test; with 1
-    /// if an agent cannot be used, or acts without asking.
+    /// Needs no daemon. Starts each installed agent with a scripted model (a model that plays written answers), to
+    /// see the mode that the agent begins in; --deep runs a longer test. All tests run offline, cost nothing, and
+    /// give the agent an empty home folder. Exits with 0 if every installed agent is ready; with 8 if an agent is
+    /// not logged in, or fails a part of the test; with 1 if an agent cannot be used, or acts without asking.
     #[cfg(feature = "conformance")]
     Doctor(Doctor),
     /// Start a session
@@ -371,7 +372,7 @@ pub(crate) enum Verb {
     Native {
         /// Which session
         id: String,
-        /// The message: JSON, @FILE, or - for stdin
+        /// The message: JSON, @FILE, or `-` for stdin
         body: String,
     },
     /// Tokens: who has access, with which role
@@ -384,7 +385,7 @@ pub(crate) enum Verb {
         #[command(subcommand)]
         verb: Audit,
     },
-    /// List the devices that want to use the handheld's listener, and approve or revoke them
+    /// List the devices that want to connect as a handheld (a Nintendo 3DS), and approve or revoke them
     Devices {
         #[command(subcommand)]
         verb: Devices,

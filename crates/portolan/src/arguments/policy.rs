@@ -41,12 +41,12 @@ pub(crate) enum Rules {
     Test {
         /// The tool's name, such as Bash
         tool: String,
-        /// The tool's input as JSON, @FILE, or - for stdin
+        /// The tool's input as JSON, @FILE, or `-` for stdin
         input: String,
         /// Test the call as if it came from a session in this folder; default: the current folder
         #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
         cwd: Option<PathBuf>,
-        /// The mode of that imagined session
+        /// Test the call as if the session were in this mode
         #[arg(long, default_value = "default")]
         mode: Mode,
         /// Use the folder, the mode and the rules of this session instead
@@ -75,10 +75,10 @@ pub(crate) struct Draft {
     /// Why the rule exists
     #[arg(long, value_name = "TEXT")]
     pub(crate) comment: Option<String>,
-    /// A call that the rule must cover, as {"tool": ..., "input": ...}; may be repeated
+    /// Refuse the rule unless it covers this call: {"tool": ..., "input": ...}; may be repeated
     #[arg(long = "match", value_name = "JSON")]
     pub(crate) matches: Vec<String>,
-    /// A call that the rule must not cover, as {"tool": ..., "input": ...}; may be repeated
+    /// Refuse the rule if it covers this call: {"tool": ..., "input": ...}; may be repeated
     #[arg(long = "not-match", value_name = "JSON")]
     pub(crate) does_not_match: Vec<String>,
 }

@@ -22,7 +22,7 @@ pub(crate) struct Attach {
 pub(crate) struct Send {
     /// Which session
     pub(crate) id: String,
-    /// The prompt; - reads the prompt from stdin
+    /// The prompt; `-` reads the prompt from stdin
     pub(crate) text: Vec<String>,
     /// An image for the prompt
     #[arg(long = "image", value_name = "FILE", value_hint = ValueHint::FilePath)]
@@ -120,14 +120,14 @@ pub(crate) enum Mcp {
     },
     /// Set the servers of the session, in addition to the user's servers; owners only
     Set {
-        /// Servers by name, in the agent's own format: JSON, @FILE, or - for stdin
+        /// Servers by name, in the agent's own format: JSON, @FILE, or `-` for stdin
         servers: String,
     },
     /// Send a JSON-RPC message to a server; owners only
     Message {
         /// Which server
         server: String,
-        /// The message: JSON, @FILE, or - for stdin
+        /// The message: JSON, @FILE, or `-` for stdin
         message: String,
     },
 }

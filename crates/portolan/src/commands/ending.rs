@@ -71,7 +71,7 @@ pub(super) async fn down(context: &Context, down: Down) -> Outcome {
     if left > 0 {
         let s = if left == 1 { "runs" } else { "run" };
         output::note(format!(
-            "{left} of the agents still {s}; `portolan up` takes over what runs, `portolan down --end` ends it"
+            "{left} of the agents still {s}; `portolan up` takes over running agents, `portolan down --end` ends them"
         ));
     }
     Ok(())

@@ -219,7 +219,7 @@ fn describe(seq: Seq, state: &State) -> String {
         row("mode", clean::line(mode));
     }
     if let Some(own) = &state.agent.own_mode {
-        row("agent's mode", format!("{} (policy goes by the mode)", clean::line(own)));
+        row("agent's mode", format!("{} (policy still uses the session's mode)", clean::line(own)));
     }
     if let Some(agent_session) = &summary.agent_session {
         row("agent session", clean::line(agent_session));

@@ -189,9 +189,9 @@ pub(crate) struct Sessions {
 pub(crate) struct Policy {
     /// Let owners use modes in which an agent acts without asking, such as `bypassPermissions`, `full-access` or
     /// `yolo`. Other roles may never use these modes, through any frontend. Portolan refuses such a mode while a
-    /// deny rule holds that could not stop the agent there.
+    /// deny rule holds that could not stop the agent in that mode.
     pub(crate) allow_bypass: bool,
-    /// A request that nobody answers for this time is denied. A session may have its own time. Default: never.
+    /// A request that nobody answers within this time is denied. A session may have its own time. Default: never.
     pub(crate) deadline_seconds: Option<u32>,
 }
 
@@ -243,8 +243,8 @@ pub(crate) enum LogFormat {
 /// All agents: what holds for each, and a table for each by its name.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub(crate) struct Agents {
-    /// Running agents outlive the daemon: a process of its own holds each agent, and the next daemon goes on with it. If
-    /// `false`, agents end with the daemon.
+    /// Running agents outlive the daemon: a separate process holds each agent, and the next daemon takes the agent
+    /// over. If `false`, agents end with the daemon.
     pub(crate) outlive: bool,
     /// Where the processes that hold agents run: `holder` in the background, `tmux` each in a window of the tmux session
     /// `portolan`, `auto` in tmux if a tmux server of yours runs.

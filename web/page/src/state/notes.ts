@@ -65,7 +65,7 @@ export function noteOf(event: Remark): Note | null {
       return note(`The rule for ${event.tool_name} is removed`);
     case "deadline_changed":
       if (event.request !== undefined) return note(event.deadline === undefined ? "The request has no deadline any more." : `The request is denied at ${new Date(event.deadline).toLocaleTimeString()} if nobody answers.`);
-      return note(event.seconds === undefined ? "Requests have no deadline from now on." : `From now on, a request that nobody answers for ${event.seconds} s is denied.`);
+      return note(event.seconds === undefined ? "Requests have no deadline from now on." : `From now on, a request that nobody answers within ${event.seconds} s is denied.`);
     case "budget_changed":
       if (!event.budget) return note("This session has no budget of its own any more.");
       return note(`The budget of this session is ${limitsWords(event.budget.limits)}${event.budget.per ? " per day" : ""}${event.reset ? " and counts from zero again" : ""}.`);

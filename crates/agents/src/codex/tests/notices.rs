@@ -122,8 +122,8 @@ fn notices_for_people_are_shown() {
             json!({ "threadId": "T" }),
             (
                 Level::Info,
-                "Codex has cut its conversation back and forgot what came after; the log and the files stay \
-                 as they are",
+                "Codex has removed the newest messages from its conversation; the log and the files stay as \
+                 they are",
             ),
         ),
         (

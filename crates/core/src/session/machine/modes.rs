@@ -153,8 +153,8 @@ impl Machine {
         let binds = state.capabilities.rules_bind(mode);
         let beyond = denies_in(rules, &state.spec.cwd, now).filter(|_| !binds).map(|rule| {
             format!(
-                "; in that mode the agent acts without asking, so that the rule `{}` cannot stop it: set the mode again, \
-                 or stop the session",
+                "; in its own mode the agent acts without asking, so the rule `{}` cannot stop the agent: set the mode \
+                 again, or stop the session",
                 rule.line()
             )
         });
