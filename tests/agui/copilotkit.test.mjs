@@ -158,7 +158,11 @@ test('a reload brings the conversation back once, and a run that goes on is seen
 
 test('a reload while Claude starts loses nothing: the first message is shown, and its answer', async () => {
   const chat = await open({ thread: randomUUID() });
+  // A reload cancels a request that has not left the browser. The answer begins when the message is recorded, long
+  // before Claude has started.
+  const recorded = chat.page.waitForResponse((response) => response.url().endsWith('/run'));
   await chat.say('just talk');
+  await recorded;
   await chat.page.reload();
   await chat.page.getByText('just talk', { exact: true }).first().waitFor();
   await chat.shows('I am only talking.');

@@ -250,7 +250,7 @@ async fn a_deny_rule_that_cannot_stop_the_agent_in_its_own_mode_is_named() {
     puppet.event(in_mode("edit")).await;
     let notice = reader.until(|event| matches!(event, Event::Notice { .. })).await;
     let Event::Notice { text, .. } = notice else { unreachable!("just found") };
-    assert!(text.contains("the rule `deny Bash(git push --force)` cannot stop it"), "{text}");
+    assert!(text.contains("the rule `deny Bash(git push --force)` cannot stop the agent"), "{text}");
 }
 
 #[tokio::test]
