@@ -225,7 +225,7 @@ async fn a_mode_that_the_agent_reports_never_widens_what_policy_allows() {
         });
         let warned = warned.expect("a notice");
         assert!(
-            warned.contains("`off`") && warned.contains("policy stays as it was, in the mode `ask`"),
+            warned.contains("`off`") && warned.contains("Portolan still decides by the mode `ask`"),
             "{warned}"
         );
         // Setting the same mode puts the agent back.
@@ -250,7 +250,7 @@ async fn a_deny_rule_that_cannot_stop_the_agent_in_its_own_mode_is_named() {
     puppet.event(in_mode("edit")).await;
     let notice = reader.until(|event| matches!(event, Event::Notice { .. })).await;
     let Event::Notice { text, .. } = notice else { unreachable!("just found") };
-    assert!(text.contains("the rule `deny Bash(git push --force)` cannot stop it"), "{text}");
+    assert!(text.contains("the rule `deny Bash(git push --force)` cannot stop the agent"), "{text}");
 }
 
 #[tokio::test]

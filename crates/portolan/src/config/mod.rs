@@ -127,7 +127,8 @@ pub(crate) struct Limits {
     /// How often Portolan checks that the process of an agent still runs, in case the end of the process was missed. At
     /// least 1.
     pub(crate) liveness_seconds: NonZeroU32,
-    /// The longest line that an agent may print. A longer line is cut, and the session shows a notice.
+    /// The longest line that an agent may print. Portolan skips a longer line, and the session shows
+    /// a notice with the beginning of the line.
     pub(crate) line_bytes: u32,
     /// How long running turns may continue after the daemon is asked to stop.
     pub(crate) shutdown_grace_seconds: u32,

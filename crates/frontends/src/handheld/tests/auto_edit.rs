@@ -86,7 +86,7 @@ async fn auto_edit_leaves_to_people_what_leads_out_of_the_folder_or_to_a_protect
         ("ask Write vcs/hooks/pre-commit", "`.git` belongs to version control"),
         ("ask MultiEdit .CLAUDE/settings.json", "`.CLAUDE` belongs to settings of agents"),
         ("ask Write .mcp.json", "belongs to settings of agents"),
-        ("ask Write .envrc", "belongs to what programs read when they start"),
+        ("ask Write .envrc", "belongs to startup files of programs"),
         ("ask Write daemon/portolan.db", "belongs to Portolan itself"),
     ];
     for (prompt, why) in asked_about {

@@ -356,7 +356,7 @@ async fn asking_is_switched_off_by_owners_alone_and_only_where_that_is_allowed()
         .await;
     let (code, why) = owner.error().await;
     assert_eq!(code, "SESSION_CREATE_FAILED");
-    assert!(why.contains("; the setting `policy.allow_bypass` of Portolan decides this"), "{why}");
+    assert!(why.contains("; change the setting `policy.allow_bypass` of Portolan"), "{why}");
     let policy = Policy { bypass: Bypass::ForOwners, ..Policy::default() };
     let stand = Stand::under(Settings { agent: "puppet".into(), ..Settings::default() }, policy).await;
     let create = json!({"prompt": "say:one", "cwd": "/", "permission_mode": "bypassPermissions"});
