@@ -58,7 +58,7 @@ async fn auto_edit_approves_edits_at_once_and_a_shell_command_never() {
 // Auto-edit once approved writes through a link out of the folder, to a Git hook and to settings of the agent.
 // covers: 000-045
 #[tokio::test]
-async fn auto_edit_leaves_to_people_what_leads_out_of_the_folder_or_to_a_protected_place() {
+async fn auto_edit_leaves_edits_outside_the_folder_and_in_protected_places_to_people() {
     let stand = Stand::new().await;
     let outside = tempfile::tempdir().unwrap();
     std::os::unix::fs::symlink(outside.path(), stand.folder.join("link")).unwrap();
