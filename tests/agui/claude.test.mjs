@@ -72,7 +72,7 @@ for (const [generation, HttpAgent] of GENERATIONS) {
     assert.deepEqual(texts(await say('just talk')), ['I am only talking.'], 'and it goes on after that');
   });
 
-  test(`${generation}: a subagent's work is told as its own`, async () => {
+  test(`${generation}: a subagent's work is streamed as the work of that subagent`, async () => {
     const sent = await client(HttpAgent, daemon).say('send someone');
     assert.ok(types(sent).includes('SUBAGENT_STARTED') && types(sent).includes('SUBAGENT_FINISHED'), String(types(sent)));
     assert.equal(texts(sent).at(-1), 'They are back.');
@@ -87,7 +87,7 @@ for (const [generation, HttpAgent] of GENERATIONS) {
   });
 
   // covers: 004-032
-  test(`${generation}: Claude calls a tool of the client, the run ends, the result comes with the next and Claude goes on`, async () => {
+  test(`${generation}: Claude calls a tool of the client, the run ends, the next run brings the result, and Claude goes on`, async () => {
     const { agent, say, go } = client(HttpAgent, daemon, { tools: TOOLS, answer: () => assert.fail('nobody is asked for the page\'s own tools') });
     const first = await say('paint it');
     assert.equal(first.at(-1).type, 'RUN_FINISHED');
@@ -111,7 +111,7 @@ for (const [generation, HttpAgent] of GENERATIONS) {
     assert.deepEqual(texts(await go()), ['In the end: painted 1']);
   });
 
-  test(`${generation}: a user who goes on without the result is heard`, async () => {
+  test(`${generation}: a new message of the user without the result reaches Claude`, async () => {
     const { say } = client(HttpAgent, daemon, { tools: TOOLS });
     const first = await say('paint it');
     assert.equal(calls(first).length, 1);
@@ -120,7 +120,7 @@ for (const [generation, HttpAgent] of GENERATIONS) {
   });
 }
 
-test('a message that is posted while Claude starts is said once and shown, though its page is reloaded', async () => {
+test('a message that is posted while Claude starts reaches Claude once and is shown, even if the page is reloaded', async () => {
   await reloadsWhileTheAgentStarts(daemon, 'just talk', 'I am only talking.');
 });
 
@@ -134,7 +134,7 @@ test('a run that waits within Claude gets the figures of its own turn', async ()
   assert.deepEqual(texts(second.events), ['Then this.']);
 });
 
-test('a tool that failed in the page has failed for Claude', async () => {
+test('Claude gets the failure of a tool that failed in the page', async () => {
   const [, HttpAgent] = GENERATIONS[0];
   const { agent, say, go } = client(HttpAgent, daemon, { tools: TOOLS });
   const [{ toolCallId }] = calls(await say('paint it'));

@@ -81,7 +81,7 @@ for (const [generation, HttpAgent] of GENERATIONS) {
     assert.deepEqual(texts(await say('say after')).slice(-1), ['after']);
   });
 
-  test(`${generation} has a tool that the demo calls, and brings what came of it`, async () => {
+  test(`${generation} offers a tool that the demo calls, and brings its result`, async () => {
     const { agent, say, go } = client(HttpAgent, daemon, { tools: TOOLS, answer: () => assert.fail('nobody is asked for the page\'s own tools') });
     for (const [color, result, answer] of [
       ['teal', { content: 'the page is teal' }, 'The page says: the page is teal'],
@@ -100,7 +100,7 @@ for (const [generation, HttpAgent] of GENERATIONS) {
   });
 
   // Each of these once took ten seconds, at every attempt. A busy machine may be slow at one of them.
-  test(`${generation} waits for nothing where it offers tools, and where it offers none after that`, async () => {
+  test(`${generation} runs without waiting when it offers tools, and when it then offers none`, async () => {
     const took = [];
     for (let attempt = 0; attempt < 3 && !took.some((ms) => ms < 8_000); attempt++) {
       const { say } = client(HttpAgent, daemon, { tools: TOOLS });
@@ -114,7 +114,7 @@ for (const [generation, HttpAgent] of GENERATIONS) {
   });
 }
 
-test('a message that is posted while the agent starts is said once and shown, though its page is reloaded', async () => {
+test('a message that is posted while the agent starts reaches the agent once and is shown, even if the page is reloaded', async () => {
   const slow = await startDaemon({ environment: { DEMO_START_MS: '2000' } });
   try {
     await reloadsWhileTheAgentStarts(slow, 'say here I am', 'here I am');

@@ -46,7 +46,7 @@ test('filters narrow the audit, and the address keeps them', async () => {
   await items(page).filter({ hasText: 'token created' }).first().waitFor();
   await page.getByLabel('Who').fill('nobody at all');
   await page.getByRole('button', { name: 'Show', exact: true }).click();
-  await page.getByText('There is no such record.').waitFor();
+  await page.getByText('No record matches the filters.').waitFor();
   assert.equal(await items(page).count(), 0);
   await page.getByLabel('Who').fill('rule');
   await page.getByLabel('Time').selectOption('the last hour');

@@ -67,7 +67,7 @@ test('an owner logs Codex in with a key and out again, and the key is not kept o
   const { page, faults } = await visit(browser, daemon);
   await page.goto(`${daemon.url}/#/agents`);
   const section = page.locator('section').filter({ has: page.getByRole('heading', { name: /Codex/ }) });
-  await section.getByRole('button', { name: 'Account' }).click();
+  await section.getByRole('button', { name: 'Show the account' }).click();
   await section.getByText('Not logged in').waitFor();
   await section.getByLabel('How to log codex in').selectOption('api_key');
   await section.getByLabel('Key for codex').fill('sk-of-a-test');

@@ -96,7 +96,7 @@ test('an always allow shows its rule first; the rule is listed beside the sessio
   const { page } = await visit(browser, daemon, { viewport: { width: 1440, height: 900 } });
   await page.goto(`${daemon.url}/#/s/${session}`);
   await button(page, 'Always…').click();
-  await page.getByText('is allowed in this session without asking, whatever its input').waitFor();
+  await page.getByText('in this session without asking, whatever the input of the tool').waitFor();
   assert.deepEqual(outcomes(session), [], 'nothing is answered by looking at the rule');
   await button(page, 'Always allow Bash in this session').click();
   await page.getByRole('heading', { name: 'Rules of this session' }).waitFor();

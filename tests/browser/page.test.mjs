@@ -91,7 +91,7 @@ test('the form creates a session that streams, and a second prompt waits in the 
   await page.getByRole('button', { name: 'Interrupt' }).waitFor();
   await page.getByLabel('Message to the agent').fill('say queued words');
   await page.getByRole('button', { name: 'Queue' }).click();
-  await page.getByRole('button', { name: 'Drop' }).waitFor();
+  await page.getByRole('button', { name: 'Discard' }).waitFor();
   await page.getByRole('button', { name: 'Interrupt' }).click();
   await page.getByText('queued words', { exact: true }).first().waitFor();
   assert.deepEqual(faults, []);

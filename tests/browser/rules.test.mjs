@@ -121,9 +121,9 @@ test('a rule is made from a closed request, after the page has shown what the ru
   await page.locator('.tool button.line').click();
   await button(page, 'Make a rule…').click();
   assert.equal(await page.getByLabel('Answer').inputValue(), 'deny', 'somebody denied the request');
-  await page.getByText('The rule would have decided the only earlier request. A person answered it.').waitFor();
+  await page.getByText('The rule would have decided the only earlier request. A person answered this request.').waitFor();
   await page.getByLabel('Answer').selectOption('allow');
-  await page.getByText('A person answered it, in another way than the rule.').waitFor();
+  await page.getByText('A person answered this request, and the answer differs from the rule.').waitFor();
   await page.getByLabel('Answer').selectOption('deny');
   await button(page, 'Save the rule').click();
   await page.getByText('Saved the rule: deny Bash(ls)').waitFor();
@@ -152,12 +152,12 @@ test('a call is tried: the decision, the rule, the reason and the risk are shown
   const { page } = await rulesPage();
   await page.getByRole('textbox', { name: /Command, file or address/ }).fill('git push origin main --force');
   await page.getByRole('combobox', { name: 'Folder' }).fill(daemon.folder);
-  await button(page, 'Try it').click();
+  await button(page, 'Try the call').click();
   const result = page.locator('.result');
   await result.getByText('Denied by the rule deny @run(git push --force)').waitFor();
   await result.getByText('high risk').waitFor();
   await page.getByRole('textbox', { name: /Command, file or address/ }).fill('git status');
-  await button(page, 'Try it').click();
+  await button(page, 'Try the call').click();
   await result.getByText('A person is asked').waitFor();
 });
 
@@ -168,7 +168,7 @@ test('a viewer sees the rules and the risk, and no button that changes anything'
   const page = await as('viewer');
   await page.goto(`${daemon.url}/#/rules`);
   await page.getByText('Bash(git status)').waitFor();
-  assert.deepEqual(await page.locator('main').getByRole('button').allInnerTexts(), ['Try it']);
+  assert.deepEqual(await page.locator('main').getByRole('button').allInnerTexts(), ['Try the call']);
   await page.goto(`${daemon.url}/#/s/${session}`);
   await page.getByText('high risk').waitFor();
   assert.equal(await page.getByRole('button', { name: /Make a rule/ }).count(), 0);

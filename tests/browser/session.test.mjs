@@ -55,11 +55,11 @@ test('a waiting prompt is taken out of the queue for editing, and dropped', asyn
   const { page } = await at(session);
   await say(page, 'say first', 'Queue');
   await say(page, 'say second', 'Queue');
-  await until(async () => (await button(page, 'Drop').count()) === 2);
+  await until(async () => (await button(page, 'Discard').count()) === 2);
   await button(page, 'Edit').first().click();
   await until(async () => (await page.getByLabel('Message to the agent').inputValue()) === 'say first');
-  await button(page, 'Drop').click();
-  await until(async () => (await button(page, 'Drop').count()) === 0);
+  await button(page, 'Discard').click();
+  await until(async () => (await button(page, 'Discard').count()) === 0);
   await button(page, 'Interrupt').click();
   await page.locator('.turn').getByText('interrupted').waitFor();
   assert.equal(events(session, 'prompt').length, 1, 'neither was sent');
@@ -170,7 +170,7 @@ test('a search is a card with the pattern, and with the result on a press', asyn
 test('retries and failures are shown with their way out', async () => {
   const session = daemon.newSession('retry fast');
   const { page } = await at(session);
-  await page.getByText('Try 1 of 3 failed: the model is overloaded (simulated)').waitFor();
+  await page.getByText('Attempt 1 of 3 failed: the model is overloaded (simulated)').waitFor();
   await page.getByText('wait; the agent tries again by itself').first().waitFor();
   await page.locator('.turn').getByText('done').waitFor();
   await say(page, 'error fast');
@@ -227,7 +227,7 @@ test('a session is forked at a prompt, and exported with its conversation', asyn
   assert.deepEqual(lines.filter(({ event }) => event.type === 'prompt').map(({ event }) => event.content[0].text), ['say before', 'say after']);
   await page.locator('.prompt').filter({ hasText: 'say before' }).getByRole('button', { name: 'Fork from here' }).click();
   await page.waitForFunction((before) => location.hash.startsWith('#/s/') && !location.hash.includes(before), session);
-  await page.getByText('Forked here.').waitFor();
+  await page.getByText('The fork begins here: everything above is a copy of another session.').waitFor();
 });
 
 test('sessions are grouped by project, waiting sessions first, and the search finds a session', async () => {
@@ -236,7 +236,7 @@ test('sessions are grouped by project, waiting sessions first, and the search fi
   mkdirSync(lighthouse);
   const found = JSON.parse(daemon.cli('new', 'demo', 'say lantern', '--cwd', lighthouse, '--name', 'lantern', '--json')).session;
   const { page } = await visit(browser, daemon, DESKTOP);
-  const list = page.getByRole('navigation', { name: 'Sessions and more' });
+  const list = page.getByRole('navigation', { name: 'Sessions and pages' });
   await list.getByRole('heading', { name: 'Waiting for you' }).waitFor();
   const headings = await list.getByRole('heading').allInnerTexts();
   assert.equal(headings[0], 'Waiting for you');

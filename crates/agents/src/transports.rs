@@ -87,7 +87,11 @@ impl<A: OwnProtocol> Agent for WithFallback<A> {
             }
             let why = format!("its own protocol cannot be used: {}", own.message);
             let transport = Some(Transport { name: format!("acp, by {}", self.acp.kind()), why });
-            Probe { transport, message: format!("{}; instead {}", own.message, acp.message), ..acp }
+            Probe {
+                transport,
+                message: format!("{}; Portolan instead uses {}", own.message, acp.message),
+                ..acp
+            }
         })
     }
 

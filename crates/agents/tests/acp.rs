@@ -254,7 +254,7 @@ async fn an_agent_without_its_own_program_is_reached_over_acp_with_a_notice() {
 }
 
 #[tokio::test]
-async fn without_any_road_the_first_reports_what_is_missing() {
+async fn if_no_transport_works_the_agents_own_protocol_reports_what_is_missing() {
     let nothing = || acp(vec!["no-such-adapter".into()]);
     let config = codex::Config { command: vec!["no-such-codex".into()], ..codex::Config::default() };
     let codex = Codex::new(config, Arc::new(supervision()));

@@ -272,7 +272,7 @@ async fn a_denial_with_interrupt_ends_the_turn() {
 }
 
 #[tokio::test]
-async fn an_answer_to_nothing_is_rejected() {
+async fn an_answer_without_an_open_request_is_rejected() {
     let mut session = Session::demo(spec()).await;
     let ask = Ask::Other { name: "x".into(), body: json!(null) };
     let order = Order::Answer { key: "ask-0".into(), ask: Box::new(ask), answer: Answer::allow() };

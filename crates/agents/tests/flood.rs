@@ -29,7 +29,7 @@ async fn a_line_without_end_costs_no_memory_and_the_session_goes_on() {
     assert_eq!(result.outcome, TurnOutcome::Completed);
     let told = notices(&reports);
     assert_eq!(told.len(), 1, "{told:?}");
-    assert!(told[0].starts_with("demo sent a line of 209715200 bytes, which was skipped"), "{told:?}");
+    assert!(told[0].starts_with("demo sent a line of 209715200 bytes, which Portolan skipped"), "{told:?}");
     assert_eq!(said(&reports).last().unwrap(), "That was one line. It is gone, and I am still here.");
     session.stop().await;
 }

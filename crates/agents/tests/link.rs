@@ -333,13 +333,15 @@ async fn a_connection_that_goes_and_comes_back_is_reported_and_the_first_one_is_
     agent.says("back").await;
     let (loss, back) = ("the translator knows of the loss", "the translator knows of the return");
     let told = agent.until_notice("back").await;
-    let expected = [lost("its connection was lost"), noticed(loss), Report::LinkRestored, noticed(back)];
+    let expected =
+        [lost("the agent's connection closed"), noticed(loss), Report::LinkRestored, noticed(back)];
     assert_eq!(told, [&expected[..], &[noticed("back")]].concat());
 
     agent.bring(Piece::Connected).await;
     agent.says("anew").await;
     let told = agent.until_notice("anew").await;
-    let expected = [lost("it connected again"), noticed(loss), Report::LinkRestored, noticed(back)];
+    let expected =
+        [lost("the agent opened a new connection"), noticed(loss), Report::LinkRestored, noticed(back)];
     assert_eq!(told, [&expected[..], &[noticed("anew")]].concat());
 }
 

@@ -64,7 +64,7 @@ impl Client {
         }
         if given.len() < SHORTEST_PART {
             return Err(Error::Invalid(format!(
-                "`{given}` is too short for an id; give at least {SHORTEST_PART} characters of one, as lists show them"
+                "`{given}` is too short for an id; give at least {SHORTEST_PART} characters of an id from a list"
             )));
         }
         let call = Call::Resolve { prefix: given.to_owned() };

@@ -46,7 +46,8 @@ impl Connection {
     }
 
     async fn greet(mut socket: WebSocketStream<Box<dyn Stream>>, client: ClientInfo) -> Result<Self, Error> {
-        let hung_up = |Lost(why)| Error::Unreachable(format!("the daemon hung up: {why}"));
+        let hung_up =
+            |Lost(why)| Error::Unreachable(format!("the daemon did not accept the connection: {why}"));
         let hello = Greeting::Hello { protocol: PROTOCOL, client, key: None };
         write(&mut socket, &hello).await.map_err(hung_up)?;
         loop {

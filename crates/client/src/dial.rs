@@ -222,7 +222,9 @@ pub(crate) async fn shake_hands(line: Line) -> Result<WebSocketStream<Box<dyn St
     match client_async_with_config(request, line.stream, Some(config)).await {
         Ok((socket, _)) => Ok(socket),
         Err(tungstenite::Error::Http(response)) => Err(refused(&response)),
-        Err(error) => Err(Error::Unreachable(format!("the daemon does not speak our protocol: {error}"))),
+        Err(error) => {
+            Err(Error::Unreachable(format!("the daemon does not speak Portolan's protocol: {error}")))
+        }
     }
 }
 
@@ -241,7 +243,7 @@ fn refused(response: &tungstenite::handshake::client::Response) -> Error {
         // The answer's own words are for authors of clients.
         401 => Error::NotLetIn,
         429 if said.is_empty() => {
-            Error::Unreachable("the daemon got too many attempts; wait a minute".into())
+            Error::Unreachable("the daemon got too many connection attempts; wait a minute".into())
         }
         _ if said.is_empty() => Error::Unreachable(format!("the daemon refused the connection: {status}")),
         _ => Error::Unreachable(said),

@@ -131,7 +131,7 @@ impl Client {
                 Inbound::Error { id: Some(of), refusal } if of == *id => return Ok(Err(refusal.into())),
                 Inbound::Error { id: None, refusal } => return Ok(Err(refusal.into())),
                 other if self.set_aside.len() < SET_ASIDE => self.set_aside.push_back(other),
-                _ => return Err(Lost(format!("{SET_ASIDE} frames came, but no answer"))),
+                _ => return Err(Lost(format!("the daemon sent {SET_ASIDE} frames, but no answer"))),
             }
         }
     }

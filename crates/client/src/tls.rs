@@ -26,7 +26,8 @@ pub(super) async fn wrap(
     let mut roots = rustls::RootCertStore::empty();
     if let Some(file) = ca_file {
         add(&mut roots, file)
-            .map_err(|error| Error::Invalid(format!("the certificates in `{}`: {error}", file.display())))?;
+            .map_err(|error| format!("the certificates in `{}` cannot be used: {error}", file.display()))
+            .map_err(Error::Invalid)?;
     }
     let named = std::env::var_os("SSL_CERT_FILE").map(std::path::PathBuf::from);
     for file in named.iter().map(std::path::PathBuf::as_path).chain(SYSTEM.iter().map(Path::new)) {
@@ -52,5 +53,5 @@ fn add(roots: &mut rustls::RootCertStore, file: &Path) -> Result<(), String> {
         let certificate = certificate.map_err(|error| error.to_string())?;
         any |= roots.add(certificate).is_ok();
     }
-    if any { Ok(()) } else { Err("none that can be used".into()) }
+    if any { Ok(()) } else { Err("the file holds no usable certificate".into()) }
 }

@@ -72,7 +72,7 @@ async fn installed(version: &'static str) -> PathBuf {
 
 // covers: 000-002, 002-001, 002-075, 003-099
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn both_roads_of_claude_code_match_the_page() {
+async fn both_transports_of_claude_code_match_the_page() {
     let dial_in = Listener::listen().await.expect("a free port").dial_in;
     let scenarios = page::chosen(Scenario::all());
     let mut columns = Vec::new();

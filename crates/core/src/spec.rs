@@ -234,7 +234,7 @@ impl SessionSpec {
             return invalid(format!("a name has at most {MAX_NAME} characters"));
         }
         if self.max_budget_usd.is_some_and(|usd| !usd.is_finite() || usd <= 0.0) {
-            return invalid("max_budget_usd must be above zero".into());
+            return invalid("`max_budget_usd` must be above zero".into());
         }
         if let Some(Err(why)) = self.budget.map(|budget| budget.limits.check()) {
             return invalid(why);

@@ -156,7 +156,7 @@ async fn a_login_with_a_page_continues_while_nobody_waits_and_a_newer_one_replac
 }
 
 #[tokio::test]
-async fn the_page_of_a_login_is_for_owners_and_a_logout_cancels_the_login() {
+async fn only_owners_get_the_page_of_a_login_and_a_logout_cancels_the_login() {
     let purse = Arc::new(Purse::default());
     let world = World::with_account(Arc::clone(&purse) as Arc<dyn Account>).await;
     let registry = &world.registry;

@@ -225,7 +225,7 @@ async fn a_mode_that_the_agent_reports_never_widens_what_policy_allows() {
         });
         let warned = warned.expect("a notice");
         assert!(
-            warned.contains("`off`") && warned.contains("policy stays as it was, in the mode `ask`"),
+            warned.contains("`off`") && warned.contains("Portolan still decides by the mode `ask`"),
             "{warned}"
         );
         // Setting the same mode puts the agent back.

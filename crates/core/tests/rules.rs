@@ -253,7 +253,7 @@ async fn a_deny_rule_stops_a_call_that_the_agent_would_not_ask_about() {
 }
 
 #[tokio::test]
-async fn what_portolan_does_for_an_agent_passes_or_becomes_a_request() {
+async fn work_that_portolan_does_for_an_agent_is_allowed_by_policy_or_opens_a_request() {
     let world = World::new().await;
     let (session, mut puppet) = world.session().await;
     let mut reader = world.attach(session, Start::After(Seq::ZERO)).await;

@@ -17,21 +17,21 @@ fn words(way_out: &WayOut) -> Option<String> {
         WayOut::ListSessions => "the list of sessions shows every session".into(),
         WayOut::NewSession => "start a new session".into(),
         WayOut::UseSession { .. } => "use that session, or fork it".into(),
-        WayOut::ResumeSession { .. } => "resume the session to start it again".into(),
+        WayOut::ResumeSession { .. } => "resume the session to start the agent again".into(),
         WayOut::StopSession { .. } => "stop the agent of that session first".into(),
-        WayOut::SendAgain { .. } => "send it again if the agent did not get it".into(),
+        WayOut::SendAgain { .. } => "send the command again if the agent did not get the command".into(),
         WayOut::EndAnotherAgent { setting } => {
             format!("stop the agent of another session, or raise the setting `{setting}`")
         }
-        WayOut::ListPast => "the list of past conversations shows all of them".into(),
+        WayOut::ListPast => "the list of past conversations shows every conversation".into(),
         WayOut::NameFolder { .. } => "name a folder".into(),
         WayOut::CopyPast => "or continue in a copy".into(),
-        WayOut::ChangeSetting { key } => format!("the setting `{key}` of Portolan decides this"),
+        WayOut::ChangeSetting { key } => format!("change the setting `{key}` of Portolan"),
         WayOut::ListBudgets => {
             "the list of budgets shows what is spent; an owner raises or resets a budget".into()
         }
         WayOut::AskForRole { role } => format!("ask an owner for a token with the role {role}"),
-        WayOut::RemoveRule { .. } => "remove that rule".into(),
+        WayOut::RemoveRule { .. } => "or remove that rule".into(),
         WayOut::ListTokens => "the list of tokens shows every token".into(),
         WayOut::RevokeToken => "revoke a token that nobody needs".into(),
         WayOut::RotateOwnerToken => "give that token another secret instead".into(),

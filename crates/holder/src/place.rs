@@ -114,7 +114,8 @@ fn start_alone(run: &RunFolder, program: &[OsString], session: SessionId) -> io:
     };
     if !is_installed("systemd-run") {
         let remark = format!(
-            "this agent ends when the service `{unit}` stops, because `systemd-run` was not found; install it"
+            "this agent ends when the service `{unit}` stops, because `systemd-run` was not found; install \
+             `systemd-run`"
         );
         return Ok(alone(spawn(run, program, session)?, Some(remark)));
     }

@@ -168,9 +168,11 @@ fn options(command: &Command, out: &mut String, which: Which) {
             .filter(|_| argument.get_action().takes_values())
             .map(|value| format!("`{}`", value.get_name()))
             .collect();
-        if !possible.is_empty() {
-            let _ = write!(help, "; one of {}", possible.join(", "));
-        }
+        let _ = match possible.as_slice() {
+            [] => Ok(()),
+            [only] => write!(help, "; must be {only}"),
+            several => write!(help, "; one of {}", several.join(", ")),
+        };
         let defaults: Vec<String> =
             argument.get_default_values().iter().map(|value| value.to_string_lossy().into_owned()).collect();
         if argument.get_action().takes_values() && !defaults.is_empty() {
@@ -187,8 +189,8 @@ pub(crate) fn configuration() -> String {
          Generated from the code by `portolan reference configuration`; do not edit.\n\n\
          The file is `portolan.toml` in the home folder; `portolan config path` prints its path. The file is optional. An \
          environment variable overrides the file, and a command-line option (`portolan up --set KEY=VALUE`) overrides both. \
-         `portolan config` shows every value with its origin, and `portolan config check` lists the mistakes. The file \
-         may contain no unknown key: the error names the line of the key.\n\n\
+         `portolan config` shows every value with its origin, and `portolan config check` lists the mistakes. Portolan \
+         refuses a file with an unknown key, and names the line of the key.\n\n\
          The home folder is `PORTOLAN_HOME`, otherwise the folder `portolan` in the platform's data \
          folder (on Linux `~/.local/share/portolan`). The home folder holds `portolan.toml`, \
          `portolan.db` (every session), `token` (the owner's token, mode 0600), `identity.json` (the \

@@ -106,8 +106,8 @@ impl Target {
         let version = &client.server().version;
         if version != VERSION {
             crate::output::note(format!(
-                "warning: the daemon is version {version}, this program is version {VERSION}; run `portolan down`, \
-                 then the next command starts the new version"
+                "warning: the daemon is version {version}, this program is version {VERSION}; `portolan restart` \
+                 starts version {VERSION}"
             ));
         }
         Ok(client)

@@ -35,7 +35,7 @@ fn words(way_out: &WayOut) -> Option<String> {
             format!("change `{key}` in portolan.toml and restart Portolan")
         }
         WayOut::ListBudgets => {
-            "`portolan budget list` lists the budgets; an owner raises or resets one".into()
+            "`portolan budget list` lists the budgets; an owner can raise or reset a budget".into()
         }
         WayOut::AskForRole { role } => {
             format!("an owner creates a token with that role: `portolan token create NAME --role {role}`")

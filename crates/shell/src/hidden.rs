@@ -87,13 +87,13 @@ impl Hidden {
                 format!("a function `{name}` is defined, which may stand in for a program")
             }
             Self::Coprocess => "a coprocess is started".to_owned(),
-            Self::ChangesShell(builtin) => format!("`{builtin}` changes how the shell runs the rest"),
+            Self::ChangesShell(builtin) => format!("`{builtin}` changes how the shell runs later commands"),
             Self::ChangesWhatRuns(name) => format!("the variable `{name}` is set, which changes what runs"),
             Self::VariableNotKnown(builtin) => {
                 format!("`{builtin}` sets a variable whose name is not known before it runs")
             }
             Self::Counting(what) => {
-                format!("Bash calculates with {what}, and may run commands that it finds there")
+                format!("Bash evaluates {what} as arithmetic, and arithmetic can run commands")
             }
             Self::ExpandsValue => "Bash may run commands that it finds in the value of a variable".to_owned(),
             Self::WrapperOption { wrapper, option } => {
@@ -101,29 +101,35 @@ impl Hidden {
             }
             Self::WrapperWord(wrapper) => {
                 format!(
-                    "an argument of `{wrapper}` is not known before `{wrapper}` runs, nor is what `{wrapper}` starts"
+                    "an argument of `{wrapper}` is not known before `{wrapper}` runs, so the program that `{wrapper}` \
+                     starts is not known either"
                 )
             }
             Self::ShellInput(shell) => format!("`{shell}` takes its commands from its input"),
             Self::ShellFile(shell) => format!("`{shell}` runs the commands in a file"),
             Self::ShellText(shell) => format!("the text that `{shell}` runs is not known before it runs"),
-            Self::ShellOption { shell, option } => format!("`{shell}` has the option `{option}`"),
+            Self::ShellOption { shell, option } => {
+                format!("`{shell}` has the option `{option}`, so Portolan does not know what `{shell}` runs")
+            }
             Self::Sourced => "the commands in a file are run".to_owned(),
             Self::RunsArgument { program, argument } => {
                 format!("`{program}` can run something because of `{argument}`")
             }
             Self::RunsOthers(program) => format!("`{program}` can run other programs"),
             Self::ProgramFromInput(program) => {
-                format!("`{program}` reads the code that it runs from its input")
+                format!("`{program}` runs code that it gets from its input")
             }
             Self::Subcommand { program, subcommand } => {
                 format!("`{program} {subcommand}` is not known here; it may be an alias")
             }
             Self::MayBeOption(program) => {
-                format!("an argument of `{program}` that is not known before it runs may be an option")
+                format!(
+                    "`{program}` has an argument that is not known before `{program}` runs and that may be an option"
+                )
             }
             Self::RedirectionElsewhere => {
-                "a file is redirected in a command that runs elsewhere or with other rights".to_owned()
+                "a command that runs elsewhere or with other rights reads or writes a file by a redirection"
+                    .to_owned()
             }
             Self::Connection => "the shell opens a connection to the network".to_owned(),
         }

@@ -71,7 +71,7 @@ fn every_simple_command_is_a_part() {
 }
 
 #[test]
-fn command_comes_before_what_is_nested_in_it() {
+fn a_command_comes_before_the_commands_inside_it() {
     assert_eq!(parts("a $(b `c`) <(d) > $(e)"), ["a $() $()", "b $()", "c", "d", "> $()", "e"]);
     assert_eq!(parts("a <<E\n$(b)\nE\nc <<< \"$(d)\""), ["a", "b", "c", "d"]);
 }
@@ -90,7 +90,7 @@ fn quotes_and_spaces_do_not_matter() {
 }
 
 #[test]
-fn what_is_not_known_before_it_runs_is_a_piece_of_a_word() {
+fn an_expansion_is_an_unknown_piece_of_its_word() {
     assert_eq!(parts("a x$y'z' \"$y\" *.c ~/d {e,f}g $((1)) [h] ${i:-j}"), ["a x$z $ *.c ~/d {} $(()) * $"]);
     assert_eq!(parts("a ~ada/d ~-/d [h]x e[h]/../g a/{b,../c}"), ["a ~$/d ~$/d * e*$ a/{}$"]);
     let word = &only("a \"x$@\"").words[1];
@@ -126,7 +126,7 @@ fn files_are_relative_to_the_folder_that_cd_leads_to() {
 }
 
 #[test]
-fn folder_is_unknown_where_two_ways_lead_to_it() {
+fn the_folder_of_a_file_is_unknown_if_a_cd_may_fail_or_is_not_known() {
     // If `cd` fails, the file is written in the folder where the text began.
     assert_eq!(parts("cd x; > f"), ["cd x", "> f somewhere"]);
     assert_eq!(parts("cd $x && > f"), ["cd $", "> f somewhere"]);
@@ -163,7 +163,7 @@ fn command_behind_a_wrapper_is_the_command() {
 }
 
 #[test]
-fn privilege_and_place_are_told_with_the_words_before_the_program() {
+fn a_command_behind_sudo_or_ssh_is_reported_with_the_words_before_it() {
     for (text, whole) in [
         ("sudo -u x apt update", "sudo -u x apt update"),
         ("sudo sh -c 'apt update'", "sudo apt update"),
@@ -187,7 +187,7 @@ fn privilege_and_place_are_told_with_the_words_before_the_program() {
 }
 
 #[test]
-fn file_that_is_redirected_elsewhere_is_hidden() {
+fn a_redirection_inside_another_environment_is_hidden() {
     assert_eq!(parts("ssh h 'a > f'"), ["a", "hidden"]);
     assert_eq!(parts("sudo sh -c 'a > /f'"), ["a", "hidden", "> /f somewhere"]);
     assert_eq!(parts("sudo a > f"), ["a", "> f"]);
@@ -222,7 +222,7 @@ fn assignments_are_told_with_the_command() {
 }
 
 #[test]
-fn pipe_tells_who_feeds_whom() {
+fn a_piped_command_names_the_command_that_feeds_it() {
     let commands = commands("curl x | tee y | sh; z");
     let fed: Vec<_> = commands.iter().map(|command| (command.reads_pipe, command.fed_by)).collect();
     assert_eq!(fed, [(false, None), (true, Some(0)), (true, Some(1)), (false, None)]);
@@ -235,7 +235,7 @@ fn pipe_tells_who_feeds_whom() {
 }
 
 #[test]
-fn what_runs_is_hidden() {
+fn a_command_that_may_run_something_unknown_is_hidden() {
     for text in [
         "$x a",
         "`a` b",
@@ -422,7 +422,7 @@ fn everyday_commands_are_seen() {
 }
 
 #[test]
-fn text_that_is_not_shown_as_what_it_is_is_not_read() {
+fn text_with_invisible_or_misleading_characters_is_not_read() {
     for text in [
         "a\u{a0}b",
         "a \u{202e}b",

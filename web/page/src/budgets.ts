@@ -31,10 +31,13 @@ export interface Part {
   share: number;
 }
 
+/** Stands for a cost that no agent reported. */
+const UNKNOWN = "unknown";
+
 export function partsOf({ limits, spent }: Pick<BudgetDescription, "limits" | "spent">): Part[] {
   const part = (measure: Measure, used: number, limit: number | undefined, words: string): Part[] =>
-    limit === undefined ? [] : [{ measure, words: `${words} of ${amount(measure, limit)}`, share: Math.min(1, used / limit) }];
-  const cost = spent.cost_usd === undefined ? (spent.turns > 0 ? "unknown cost" : dollars(0)) : dollars(spent.cost_usd);
+    limit === undefined ? [] : [{ measure, words: words === UNKNOWN ? `cost unknown, limit ${amount(measure, limit)}` : `${words} of ${amount(measure, limit)}`, share: Math.min(1, used / limit) }];
+  const cost = spent.cost_usd === undefined ? (spent.turns > 0 ? UNKNOWN : dollars(0)) : dollars(spent.cost_usd);
   return [
     ...part("cost", spent.cost_usd ?? 0, limits.cost_usd, cost),
     ...part("tokens", spent.tokens, limits.tokens, `${spent.estimated ? "about " : ""}${count(spent.tokens)}`),

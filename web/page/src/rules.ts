@@ -144,8 +144,9 @@ export function covered({ requests, covered: found, asked, against, truncated }:
   if (found === 0) return only ? `The rule would not have decided ${only}.` : `The rule would have decided none of the ${all}.`;
   const first = `The rule would have decided ${only ?? `${found.toLocaleString("en")} of the ${all}`}.`;
   if (asked === 0) return first;
-  const people = asked === found ? (found === 1 ? "A person answered it" : "A person answered all of them") : `A person answered ${asked.toLocaleString("en")} of them`;
-  return `${first} ${people}${against === 0 ? "" : `, ${against === asked ? "" : `${against.toLocaleString("en")} of these `}in another way than the rule`}.`;
+  const people = asked === found ? (found === 1 ? "A person answered this request" : "A person answered all of them") : `A person answered ${asked.toLocaleString("en")} of them`;
+  const other = asked === 1 ? "the answer differs" : against === asked ? "all answers differ" : `${against.toLocaleString("en")} of the answers ${against === 1 ? "differs" : "differ"}`;
+  return `${first} ${people}${against === 0 ? "" : `, and ${other} from the rule`}.`;
 }
 
 /** Says for which agents rules are advisory, and what that means; empty if rules bind every agent. */

@@ -79,21 +79,21 @@ const ABLE: [keyof Capabilities, does: string, cannot: string][] = [
   ["streaming", "streams text", "stream text"],
   ["interrupt", "can be interrupted", "be interrupted"],
   ["steering", "takes prompts into a running turn", "take prompts into a running turn"],
-  ["session_resume", "can be resumed", "be resumed after its end"],
+  ["session_resume", "resumes sessions that have ended", "resume a session that has ended"],
   ["reliable_resume", "sleeps while idle", "sleep while idle"],
   ["session_fork", "can be forked", "be forked"],
   ["session_fork_at", "can be forked at any prompt", "be forked at a prompt"],
   ["model_switching", "changes its model while running", "change its model while running"],
   ["permission_mode_switching_mid_session", "changes its mode while running", "change its mode while running"],
   ["thinking_budget", "takes a thinking budget", "take a thinking budget"],
-  ["edited_input", "takes edited input", "take edited input"],
+  ["edited_input", "accepts edited tool input", "accept edited tool input"],
   ["image_input", "accepts pictures", "accept pictures"],
   ["slash_commands", "has slash commands", "run slash commands"],
   ["mcp", "uses MCP servers", "use MCP servers"],
   ["mcp_changes", "changes its MCP servers while running", "change its MCP servers while running"],
   ["environment", "takes environment variables while running", "take environment variables while running"],
   ["cost_tracking", "reports its cost", "report its cost"],
-  ["file_checkpointing", "restores files", "restore files"],
+  ["file_checkpointing", "restores files to an earlier state", "restore files to an earlier state"],
   ["background_tasks", "runs background tasks", "run background tasks"],
   ["structured_output", "returns structured results", "return structured results"],
 ];
@@ -147,9 +147,9 @@ export function wayOutOf(way: WayOut): string | undefined {
     case "copy_past":
       return "or continue in a copy";
     case "change_setting":
-      return `\`${way.key}\` in the configuration decides this`;
+      return `change \`${way.key}\` in the configuration`;
     case "list_budgets":
-      return "the page of rules lists the budgets; an owner raises or resets one";
+      return "the page Rules lists the budgets; an owner can raise or reset a budget there";
     case "ask_for_role":
       return `ask an owner for a token with the role ${way.role}`;
     case "remove_rule":

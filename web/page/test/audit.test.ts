@@ -34,7 +34,7 @@ test("the seal of a record says whether somebody changed the entry", () => {
   expect(sealOf(undefined).words).toContain("no seals");
 });
 
-test("the use of a rule is said in words", () => {
+test("the use of a rule is described in words", () => {
   expect(usesOf(0, undefined)).toBe("never used");
   expect(usesOf(1, "3 h ago")).toBe("used once, 3 h ago");
   expect(usesOf(1200, "just now")).toBe("used 1,200 times, last just now");

@@ -15,7 +15,7 @@ test("each limit shows what is spent of it, and an estimate says so", () => {
 });
 
 test("a cost that no agent reported is unknown, and not zero", () => {
-  expect(partsOf(known({ limits: { cost_usd: 2 } }))[0]?.words).toBe("unknown cost of $2.00");
+  expect(partsOf(known({ limits: { cost_usd: 2 } }))[0]?.words).toBe("cost unknown, limit $2.00");
   expect(partsOf(known({ limits: { cost_usd: 2 }, spent: { tokens: 0, turns: 0, unpriced_turns: 0 } }))[0]?.words).toBe("$0.00 of $2.00");
 });
 

@@ -47,7 +47,7 @@ test("the context is the size of the main agent's last request, not of a subagen
   expect(folded({ type: "usage", usage }, { type: "conversation_reset" }).context_used).toBeUndefined();
 });
 
-test("turns, rules and settings come and go", () => {
+test("turns, rules and settings are added to the state and removed from it", () => {
   const turn: Event = { type: "turn_started", turn: 1, origin: "prompt" };
   expect(folded(turn).turn).toEqual({ turn: 1, origin: "prompt", started_at: 5 });
   expect(folded(turn, { type: "turn_ended", turn: 1, result: { outcome: "completed" } }).turn).toBeUndefined();

@@ -82,11 +82,11 @@ for (const line of lines) {
   else current.push(line);
 }
 
-test("there are conversations to fold", () => {
+test("the recorded conversations are found", () => {
   expect(conversations.size).toBeGreaterThan(15);
 });
 
-test.each([...conversations])("the page and the program fold the same: %s", (_, conversation) => {
+test.each([...conversations])("the page computes the same state as the daemon: %s", (_, conversation) => {
   const [first, ...rest] = conversation;
   if (first?.type !== "snapshot") throw new Error("a conversation begins with its state");
   let told = first.state;

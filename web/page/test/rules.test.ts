@@ -92,11 +92,11 @@ test("what a rule would have decided is said in plain sentences", () => {
   expect(covered(simulation({ requests: 0 }))).toBe("There are no earlier requests to compare the rule with.");
   expect(covered(simulation({ covered: 0 }))).toBe("The rule would have decided none of the 40 earlier requests.");
   expect(covered(simulation({ requests: 1, covered: 0 }))).toBe("The rule would not have decided the only earlier request.");
-  expect(covered(simulation({ requests: 1, covered: 1, asked: 1 }))).toBe("The rule would have decided the only earlier request. A person answered it.");
+  expect(covered(simulation({ requests: 1, covered: 1, asked: 1 }))).toBe("The rule would have decided the only earlier request. A person answered this request.");
   expect(covered(simulation({ asked: 0 }))).toBe("The rule would have decided 12 of the 40 earlier requests.");
   expect(covered(simulation({}))).toBe("The rule would have decided 12 of the 40 earlier requests. A person answered all of them.");
-  expect(covered(simulation({ asked: 9, against: 2 }))).toBe("The rule would have decided 12 of the 40 earlier requests. A person answered 9 of them, 2 of these in another way than the rule.");
-  expect(covered(simulation({ requests: 10_000, truncated: true, covered: 1, asked: 1, against: 1 }))).toBe("The rule would have decided 1 of the 10,000 newest earlier requests. A person answered it, in another way than the rule.");
+  expect(covered(simulation({ asked: 9, against: 2 }))).toBe("The rule would have decided 12 of the 40 earlier requests. A person answered 9 of them, and 2 of the answers differ from the rule.");
+  expect(covered(simulation({ requests: 10_000, truncated: true, covered: 1, asked: 1, against: 1 }))).toBe("The rule would have decided 1 of the 10,000 newest earlier requests. A person answered this request, and the answer differs from the rule.");
 });
 
 const agent = (title: string, rules: "enforced" | "advisory", installed = true): AgentDescription =>

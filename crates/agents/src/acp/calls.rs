@@ -153,7 +153,10 @@ impl Translate {
             | Order::Rewind { .. }
             | Order::Context
             | Order::StopTask(_) => {
-                out.rejected(instruction_id, format!("{} cannot do this over ACP", self.setup.title));
+                out.rejected(
+                    instruction_id,
+                    format!("{} does not support this command over ACP", self.setup.title),
+                );
             }
             // These orders are handled elsewhere.
             Order::Prompt { .. } | Order::Answer { .. } | Order::Checked { .. } | Order::Interrupt => {}

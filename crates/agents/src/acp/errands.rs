@@ -206,7 +206,7 @@ impl Translate {
             Answer::Deny { message, .. } => message.clone(),
             Answer::Choices { .. } | Answer::Content { .. } | Answer::Output { .. } => None,
         };
-        let why = why.filter(|why| !why.trim().is_empty()).unwrap_or_else(|| "this was denied".into());
+        let why = why.filter(|why| !why.trim().is_empty()).unwrap_or_else(|| "the request was denied".into());
         out.write_and_consume(instruction_id, &DIALECT.error(&id, Error::INTERNAL, &why));
     }
 

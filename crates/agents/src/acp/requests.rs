@@ -308,7 +308,7 @@ impl Translate {
         out: &mut Output,
     ) {
         let Some(Open { id, what }) = self.requests.0.shift_remove(key) else {
-            return out.rejected(instruction_id, "the agent no longer waits for this");
+            return out.rejected(instruction_id, "the agent no longer waits for this answer");
         };
         let stops = matches!(answer, Answer::Deny { interrupt: true, .. });
         let reason = match &answer {

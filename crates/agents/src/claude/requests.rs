@@ -266,7 +266,7 @@ impl Translate {
         out: &mut Output,
     ) {
         let Some(open) = self.requests.open.shift_remove(key) else {
-            return out.rejected(instruction_id, "the agent no longer waits for this");
+            return out.rejected(instruction_id, "the agent no longer waits for this answer");
         };
         if let Some(answered) = &mut self.requests.answered {
             answered.insert(key.to_owned());

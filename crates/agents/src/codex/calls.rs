@@ -197,7 +197,7 @@ impl Translate {
                 );
             }
             Order::SetThinking(_) | Order::SetEnvironment(_) | Order::Rewind { .. } | Order::Context => {
-                out.rejected(instruction_id, "Codex cannot do this");
+                out.rejected(instruction_id, "Codex does not support this command");
             }
             // These orders are handled elsewhere.
             Order::Prompt { .. } | Order::Steer { .. } | Order::Answer { .. } | Order::Checked { .. } => {}

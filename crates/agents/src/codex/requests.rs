@@ -132,7 +132,7 @@ impl Translate {
         out: &mut Output,
     ) {
         let Some(Open { id, thread, what }) = self.requests.0.shift_remove(key) else {
-            return out.rejected(instruction_id, "the agent no longer waits for this");
+            return out.rejected(instruction_id, "the agent no longer waits for this answer");
         };
         if let Answer::Deny { message: Some(message), interrupt: false, option: None } = &answer
             && matches!(ask, Ask::Permission { .. })

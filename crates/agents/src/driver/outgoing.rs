@@ -104,7 +104,7 @@ impl Driver {
         if self.input.as_ref().and_then(|input| input.unread()).is_some() {
             self.settle_read();
             for Unread { instruction_id, .. } in std::mem::take(&mut self.unread) {
-                self.output.rejected(instruction_id, "the agent ended before it read this");
+                self.output.rejected(instruction_id, "the agent ended before it read the message");
             }
         }
     }
@@ -119,7 +119,7 @@ impl Driver {
         let was_there = std::mem::replace(&mut self.is_connected, true);
         if was_there {
             // The agent noticed the loss before Portolan did.
-            self.tell_lost("it connected again");
+            self.tell_lost("the agent opened a new connection");
         }
         if was_there || self.link_by.take().is_some() {
             self.outbox.push_back(Report::LinkRestored);
@@ -133,7 +133,7 @@ impl Driver {
         }
         self.is_connected = false;
         self.link_by = Some(Instant::now() + self.link_within);
-        self.tell_lost("its connection was lost");
+        self.tell_lost("the agent's connection closed");
     }
 
     fn tell_lost(&mut self, reason: &str) {

@@ -339,7 +339,8 @@ impl Driver {
     fn too_long(&mut self, length: u64, head: &[u8]) {
         counters::TOO_LONG.add(1);
         let text = format!(
-            "{} sent a line of {length} bytes, which was skipped; at most {} are taken. It begins: {}",
+            "{} sent a line of {length} bytes, which Portolan skipped: a line has at most {} bytes. The line \
+             begins: {}",
             self.agent,
             self.max_line,
             String::from_utf8_lossy(head)

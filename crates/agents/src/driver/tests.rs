@@ -316,7 +316,7 @@ async fn messages_that_a_killed_agent_never_read_are_refused_and_read_ones_are_c
         while let Some(report) = reports.recv().await {
             rest.push(report);
         }
-        let error = "the agent ended before it read this".to_owned();
+        let error = "the agent ended before it read the message".to_owned();
         let refused = Report::Rejected { instruction_id, error };
         assert_eq!(rest, if reads { vec![] } else { vec![refused] });
         tokio::time::timeout(LONG, run).await.unwrap().unwrap();

@@ -96,7 +96,7 @@ pub static FIRST_MODE: Scenario = scenario!(
     offered: |profile, _| flag(profile.modes.is_some(), "modes"));
 
 static SCENARIOS: &[Scenario] = &[
-    scenario!("text", "A turn's text streams, and the finished message is what streamed.", talk::words_stream, core: true),
+    scenario!("text", "A turn's text streams, and the finished message has the same text.", talk::words_stream, core: true),
     scenario!("thinking", "Thinking is shown, apart from the text.", talk::thinking_shown,
         offered: |profile, _| flag(profile.shows_thinking, "shown thinking")),
     scenario!("usage", "A turn reports its tokens and its model.", talk::tokens_told),
@@ -145,7 +145,7 @@ static SCENARIOS: &[Scenario] = &[
     scenario!("plan-approve", "An approved plan is carried out, in the mode that the approval names.",
         question::approve_plan,
         offered: |profile, _| flag(profile.plan.is_some(), "plans to approve")),
-    scenario!("plan-refuse", "A plan that is not approved keeps the agent planning.", question::keep_planning,
+    scenario!("plan-refuse", "If a plan is not approved, the agent continues to plan.", question::keep_planning,
         offered: |profile, _| flag(profile.plan.is_some(), "plans to approve")),
     scenario!("interrupt-stream", "A turn is stopped while it writes, and what it wrote is kept.", interrupt::in_the_stream,
         core: true, offered: |_, can| flag(can.interrupt, "interrupts")),
@@ -159,7 +159,7 @@ static SCENARIOS: &[Scenario] = &[
             can.permission_mode_switching_mid_session && profile.modes.is_some(), "a change of mode")),
     scenario!("model", "The model changes while the session runs.", settings::model,
         offered: |_, can| flag(can.model_switching, "a change of model")),
-    scenario!("thinking-budget", "How much the model thinks changes while the session runs.", settings::thinking_budget,
+    scenario!("thinking-budget", "The thinking budget changes while the session runs.", settings::thinking_budget,
         offered: |profile, can| flag(
             can.thinking_budget && profile.thinking_budget.is_some(), "a change of the thinking budget")),
     scenario!("environment", "Tools see a variable that is set while the session runs, at the latest after a restart.",
@@ -227,7 +227,7 @@ static SCENARIOS: &[Scenario] = &[
     scenario!("clear", "A conversation is cleared on request, and a later resume continues the new conversation.",
         life::cleared, offered: |profile, can| flag(
             can.slash_commands && can.session_resume && profile.clear.is_some(), "a command that forgets")),
-    scenario!("fork", "A fork contains everything that was said before it, and its source contains nothing of the fork.",
+    scenario!("fork", "A fork has the whole earlier conversation, and its source has nothing that was said in the fork.",
         life::fork,
         offered: |_, can| flag(can.session_fork, "forks")),
     scenario!("fork-at", "A fork at a point in the past has nothing of what came after that point.",

@@ -280,7 +280,7 @@ pub fn decide(reading: &Reading<'_>, situation: Situation<'_>) -> Judgement {
             _ => None,
         });
     if let Some((place, name)) = guarded {
-        return ask(&[], format!("`{name}` belongs to {}, which no mode covers", place.describe()));
+        return ask(&[], format!("`{name}` belongs to {}: no mode allows such a call", place.describe()));
     }
     let unplaced = |(at, part): (usize, &Part<'_>)| {
         allows[at].is_empty() && matches!(part, Part::File { kind: Kind::Edit, lies: None, .. })

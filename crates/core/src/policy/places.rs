@@ -36,7 +36,7 @@ impl Kind {
             Self::VersionControl => "version control",
             Self::Agent => "settings of agents",
             Self::Editor => "settings of editors",
-            Self::Startup => "what programs read when they start",
+            Self::Startup => "startup files of programs",
             Self::Credentials => "credentials",
             Self::Portolan => "Portolan itself",
         }

@@ -461,8 +461,9 @@ pub(super) fn folder(path: &Path, roots: &[PathBuf]) -> Result<PathBuf, Refusal>
     if !path.is_absolute() {
         return Err(invalid(format!("`{}` is not an absolute path", path.display())));
     }
-    let real =
-        path.canonicalize().map_err(|error| invalid(format!("folder `{}`: {error}", path.display())))?;
+    let real = path
+        .canonicalize()
+        .map_err(|error| invalid(format!("the folder `{}` cannot be used: {error}", path.display())))?;
     if real.to_str().is_none() {
         return Err(invalid(format!("the path of folder `{}` is not UTF-8", path.display())));
     }
@@ -484,7 +485,7 @@ impl<'a> UnderWay<'a> {
     pub(super) fn enter(registry: &'a Registry, key: &CommandKey) -> Result<Self, Refusal> {
         let mut creating = registry.shared.creating.lock().unwrap_or_else(PoisonError::into_inner);
         if !creating.insert(key.clone()) {
-            return Err(Refusal::busy("a session with this id is being created", 250));
+            return Err(Refusal::busy("a session with this id is being created; try again in a moment", 250));
         }
         Ok(Self { registry, key: key.clone() })
     }

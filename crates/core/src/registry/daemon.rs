@@ -409,7 +409,7 @@ fn differences(
     let gone = known.iter().map(|waiting| waiting.request.request).filter(|request| !is_open(*request));
     let gone = gone.map(|request| {
         let ended = closed.iter().rev().find(|closed| closed.request == request);
-        let unknown = || Outcome::AgentGone { reason: "the agent ended with Portolan".into() };
+        let unknown = || Outcome::AgentGone { reason: "the agent ended when Portolan ended".into() };
         let outcome = ended.map_or_else(unknown, |ended| ended.outcome.clone());
         DaemonEvent::RequestClosed { session, request, outcome }
     });

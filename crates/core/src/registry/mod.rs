@@ -198,7 +198,10 @@ impl Registry {
         let part = part.to_ascii_lowercase();
         let is_hex = part.bytes().all(|b| b.is_ascii_hexdigit() || b == b'-');
         if part.len() < SHORTEST_PART || !is_hex {
-            let message = format!("`{}` cannot be part of a session's id", part.escape_debug());
+            let message = format!(
+                "`{}` cannot be part of a session's id; give at least {SHORTEST_PART} characters of an id",
+                part.escape_debug()
+            );
             return Err(Refusal::new(RefusalCode::Invalid, message));
         }
         let matching: Vec<_> = match &who.sessions {

@@ -292,7 +292,7 @@ impl Registry {
         let plain = wanted.bytes().all(|byte| byte.is_ascii_graphic());
         if wanted.len() < SHORTEST_PART || !plain {
             let message = format!(
-                "`{}` names no conversation; give its id, or at least {SHORTEST_PART} characters of it",
+                "`{}` is not the id of a conversation; give an id, or at least {SHORTEST_PART} characters of an id",
                 wanted.escape_debug()
             );
             return Err(Refusal::new(RefusalCode::Invalid, message));
@@ -446,7 +446,7 @@ impl<'a> Importing<'a> {
     pub(super) fn enter(registry: &'a Registry, name: &(String, String)) -> Result<Self, Refusal> {
         let mut imports = registry.shared.importing.lock().unwrap_or_else(PoisonError::into_inner);
         if !imports.insert(name.clone()) {
-            return Err(Refusal::busy("this conversation is being imported", 250));
+            return Err(Refusal::busy("this conversation is being imported; try again in a moment", 250));
         }
         Ok(Self { registry, name: name.clone() })
     }

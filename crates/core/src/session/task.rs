@@ -283,7 +283,9 @@ impl Task {
                 count = take_reports(reports_in, &mut reports), if linked && !held && !looks => {
                     if count == 0 {
                         // The link's last report is its exit; a link that closes without one has broken its promise.
-                        reports.push(Report::Exited(lost_exit("the agent's adapter ended without a report")));
+                        reports.push(Report::Exited(lost_exit(
+                            "internal error: the connection to the agent ended without a report; please report it",
+                        )));
                     }
                     self.take_reports(working, &mut reports);
                 }

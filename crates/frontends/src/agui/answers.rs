@@ -99,7 +99,7 @@ fn given(ask: &Ask, payload: &Raw) -> Result<Answer, String> {
             }
             approval
         }
-        _ => return Err("`payload` is not an answer".into()),
+        _ => return Err("`payload` must be true, false, a string or an object".into()),
     };
     answer(ask, &approval)
 }

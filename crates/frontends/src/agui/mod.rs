@@ -69,9 +69,9 @@ pub struct Settings {
     /// The session of a thread that Portolan does not know: `new` starts a session, `join_active` joins the active
     /// session if there is one.
     pub unknown_threads: UnknownThreads,
-    /// What happens to a turn when the app closes the connection of its AG-UI run: with `continue` the turn goes on,
-    /// `stop` stops the turn, `auto` stops the turn only if no app has made an AG-UI `connect` call for the thread
-    /// (so that a client that makes no such call can stop a turn by closing the connection).
+    /// What happens to a turn when the app closes the connection of its AG-UI run. `continue`: the turn goes on.
+    /// `stop`: the turn stops. `auto`: the turn goes on if an app has made an AG-UI `connect` call for the thread, and
+    /// otherwise stops, because a client that makes no such call closes the connection to stop the turn.
     pub on_close: OnClose,
 }
 

@@ -274,7 +274,10 @@ impl Devices {
         {
             let mut known = self.write();
             if !known.decided.contains_key(&address) && known.decided.len() >= DECIDED {
-                return Err(Refusal::new(RefusalCode::Busy, format!("{DECIDED} devices are already known")));
+                return Err(Refusal::new(
+                    RefusalCode::Busy,
+                    format!("{DECIDED} devices are approved or revoked already, which is the limit"),
+                ));
             }
             // A revocation counts at once, whatever the disk does; an approval counts when it is written.
             if decision == Decide::Revoke {

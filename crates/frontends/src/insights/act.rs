@@ -140,7 +140,7 @@ impl Task {
             ClientMessage::SessionKill(_) => Action::Archive { archived: true },
             ClientMessage::SessionInterrupt(_) => {
                 if !is_busy(state) {
-                    return Err(Why { code, message: "nothing is running to interrupt".into() });
+                    return Err(Why { code, message: "no turn is running".into() });
                 }
                 Action::Interrupt
             }

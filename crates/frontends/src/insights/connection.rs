@@ -159,7 +159,7 @@ impl Client {
         let followed = session.is_some_and(|session| self.views.contains_key(&session));
         let is_list = matches!(parsed.message, ClientMessage::SessionList(_));
         if !followed && !is_list && self.views.len() >= FOLLOWED {
-            let why = format!("this connection follows {FOLLOWED} sessions already; open another");
+            let why = format!("this connection follows {FOLLOWED} sessions already; open another connection");
             return refuse(&parsed.message, code_of(&parsed.message), why, out);
         }
         let id = parsed.id.clone().unwrap_or_else(CommandId::random);

@@ -44,7 +44,7 @@ impl StreamQuery {
         if let Some(last) = headers.get("last-event-id") {
             return match last.to_str().ok().and_then(|last| last.parse().ok()) {
                 Some(last) => Ok(Start::After(Seq(last))),
-                None => invalid("Last-Event-ID is the number of an entry"),
+                None => invalid("the header Last-Event-ID must be the number of an entry"),
             };
         }
         // The last seen entry overrides the wanted number of entries, in the URL as in the header.

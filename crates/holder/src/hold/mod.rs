@@ -394,7 +394,7 @@ impl Holder {
             }
             ToHolder::Take { .. } => connection.refuse("this holder has another start of the agent"),
             ToHolder::Launch(_) => connection.refuse("the agent is launched already"),
-            ToHolder::Stop {} => self.stop("it was asked to"),
+            ToHolder::Stop {} => self.stop("the daemon asked the agent to stop"),
             ToHolder::Kill {} => self.kill(),
             ToHolder::Hello { .. } | ToHolder::Instruct(_) | ToHolder::Recorded(_) => {
                 connection.refuse("this connection is not the daemon's");
@@ -441,7 +441,7 @@ impl Holder {
                 }
             }
             Ok(Some(ToHolder::Recorded(reports))) => self.recorded(reports),
-            Ok(Some(ToHolder::Stop {})) => self.stop("it was asked to"),
+            Ok(Some(ToHolder::Stop {})) => self.stop("the daemon asked the agent to stop"),
             Ok(Some(ToHolder::Kill {})) => self.kill(),
             Ok(Some(ToHolder::Hello { .. } | ToHolder::Launch(_) | ToHolder::Take { .. })) => {
                 tracing::warn!("the daemon sent a message that it may send only at first");
@@ -517,7 +517,7 @@ impl Holder {
             self.write();
         }
         if self.ends_at().is_some_and(|at| at <= now) {
-            self.stop("no daemon came for it in time");
+            self.stop("no daemon came for the agent in time");
         }
     }
 

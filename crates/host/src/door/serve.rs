@@ -256,7 +256,8 @@ fn refused_peer() -> Denied {
     Denied::new(
         StatusCode::FORBIDDEN,
         RefusalCode::Forbidden,
-        "this process may not use the socket: it belongs to another user, or an agent started it",
+        "this process may not use the socket: the process belongs to another user, or an agent started the process; \
+         use Portolan from your own terminal",
     )
 }
 

@@ -219,7 +219,10 @@ impl Tokens {
         opens_something(sessions.as_ref())?;
         let now = self.clock.now();
         if expires_at.is_some_and(|end| end <= now) {
-            return Err(Refusal::new(RefusalCode::Invalid, "the token would already be expired"));
+            return Err(Refusal::new(
+                RefusalCode::Invalid,
+                "the token would already be expired; give a later time, or leave the time out",
+            ));
         }
         if self.read().len() >= MAX_TOKENS {
             return Err(Refusal::new(
@@ -400,7 +403,7 @@ pub(super) async fn commit(store: &Arc<dyn Store>, ops: Vec<Op>) -> Result<(), R
     };
     let written = async {
         store.write(write).await.map_err(|error| failing(error.to_string()))?;
-        committed.await.map_err(|_| failing("the store ended before it wrote this".into()))
+        committed.await.map_err(|_| failing("the store ended before it wrote the change".into()))
     };
     tokio::time::timeout(COMMIT_WAIT, written).await.unwrap_or_else(|_| {
         Err(failing(

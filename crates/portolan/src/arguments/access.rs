@@ -76,7 +76,7 @@ pub(crate) enum Audit {
         /// Show the oldest records, oldest first
         #[arg(long, conflicts_with = "newest_first")]
         oldest: bool,
-        /// Continue at this record: show records before it, or after it with --oldest
+        /// Continue an earlier list: show records older than this one; with --oldest, newer than this one
         #[arg(long, value_name = "RECORD")]
         from: Option<u64>,
     },

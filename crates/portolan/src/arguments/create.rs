@@ -106,7 +106,7 @@ pub(crate) struct Past {
     /// List only conversations in this folder or below it
     #[arg(long, short = 'C', value_name = "FOLDER", value_hint = ValueHint::DirPath)]
     pub(crate) cwd: Option<PathBuf>,
-    /// List archived conversations
+    /// List only archived conversations
     #[arg(long)]
     pub(crate) archived: bool,
     /// List at most this many

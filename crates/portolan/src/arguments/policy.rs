@@ -21,6 +21,9 @@ pub(crate) enum Rules {
     /// host for tools that use the network. docs/policy.md defines what each rule covers.
     Add(Draft),
     /// Change a rule that holds for a project or for every session; the rule keeps its id
+    ///
+    /// Give the whole rule, because an option that you leave out gets its default: without `--scope project:DIR`, the
+    /// rule holds for every session. Portolan refuses the scope `session:ID`.
     Edit {
         /// Which rule, by its id
         rule: String,
@@ -86,9 +89,9 @@ pub(crate) struct Draft {
 /// Budgets.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Budgets {
-    /// List the budgets, and show what is spent of each
+    /// List the budgets, and show how much of each is used
     List {
-        /// List the budgets that count this session, including the session's own budget
+        /// List only the budgets that count this session, including the session's own budget
         #[arg(long, value_name = "ID")]
         session: Option<String>,
     },
@@ -119,7 +122,7 @@ pub(crate) struct SetBudget {
     pub(crate) scope: String,
     #[command(flatten)]
     pub(crate) limits: BudgetLimits,
-    /// Count from zero again in each period; a day begins at 00:00 UTC
+    /// Count from zero again at the start of each period; a day begins at 00:00 UTC
     #[arg(long, value_name = "PERIOD", value_parser = ["day"])]
     pub(crate) per: Option<String>,
 }
@@ -128,7 +131,7 @@ pub(crate) struct SetBudget {
 #[derive(Debug, Args)]
 #[group(required = true, multiple = true)]
 pub(crate) struct BudgetLimits {
-    /// The most US dollars, as far as the agent reports its cost
+    /// The most US dollars; a turn whose cost is unknown does not count
     #[arg(long, value_name = "USD")]
     pub(crate) cost: Option<f64>,
     /// The most tokens that the model reads and writes; tokens from a cache do not count

@@ -109,7 +109,7 @@ fn shown(told: &AccountDescription, logins: &[LoginWay], now: Millis) -> String 
         }
     }
     for limit in &told.state.limits {
-        let span = limit.window_minutes.map(|minutes| format!(" of {} h", minutes.div_ceil(60)));
+        let span = limit.window_minutes.map(|minutes| format!(" of the {} h limit", minutes.div_ceil(60)));
         let resets = limit.resets_at.map(|at| (at.0 - now.0).max(0) / 60_000);
         let resets = resets.map(|minutes| format!(", resets in {} h {} min", minutes / 60, minutes % 60));
         let (span, resets) = (span.unwrap_or_default(), resets.unwrap_or_default());
@@ -139,7 +139,7 @@ mod tests {
             failed: None,
         };
         let expected = "login  chatgpt, ada@example.org\n\
-                        limit  12 % of 5 h used, resets in 1 h 1 min\n";
+                        limit  12 % of the 5 h limit used, resets in 1 h 1 min\n";
         assert_eq!(shown(&told, &[], Millis(0)), expected);
     }
 

@@ -66,7 +66,7 @@ pub(super) async fn down(context: &Context, down: Down) -> Outcome {
         None => "no daemon runs",
     });
     if ended > 0 && pid.is_none() {
-        output::note(format!("{ended} agents of an earlier daemon were ended"));
+        output::note(format!("agents of an earlier daemon that were ended: {ended}"));
     }
     if left > 0 {
         let s = if left == 1 { "runs" } else { "run" };

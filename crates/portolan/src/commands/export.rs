@@ -38,7 +38,9 @@ pub(super) async fn export(
     loop {
         let page = client.history(session, after).await?;
         let Some(last) = page.last() else { break };
-        after = frames::entry(last.get()).ok_or_else(|| Failure::new("an entry without a number"))?.seq;
+        after = frames::entry(last.get())
+            .ok_or_else(|| Failure::new("the daemon sent an entry without a number"))?
+            .seq;
         for frame in &page {
             written += 1;
             match format {

@@ -248,7 +248,7 @@ pub(super) async fn status(context: &Context) -> Outcome {
             }
             if let Some((_, version)) = &answer {
                 row("version", version.clone());
-                row("sessions", format!("{live} live, {working} working, {waiting} requests wait"));
+                row("sessions", format!("{live} live, {working} working, open requests: {waiting}"));
             }
             output::raw(output::table(&rows).as_bytes())?;
         }

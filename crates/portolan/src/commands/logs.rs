@@ -162,7 +162,7 @@ fn show(format: Format, line: &str) -> Outcome {
 /// The log lines of a session: starts and ends of its process, notices, unknown messages.
 fn remarks(format: Format, entry: &Decoded<Event>, frame: &str) -> Vec<String> {
     let texts: Vec<String> = match &entry.event {
-        Event::AgentStarting { generation, .. } => vec![format!("start {generation}")],
+        Event::AgentStarting { generation, .. } => vec![format!("start number {generation} of the agent")],
         Event::AgentStarted { pid, version, .. } => {
             let pid = pid.map_or_else(|| "none".to_owned(), |pid| pid.to_string());
             vec![format!(

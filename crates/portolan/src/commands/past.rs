@@ -76,7 +76,9 @@ fn table(past: &[PastDescription], now: Millis, home: Option<&Path>) -> String {
             id,
             clean::line(&one.agent),
             age(now.0 - one.past.updated_at.0),
-            session.or_else(|| Some(format!("open in {}", one.past.held_by?))).unwrap_or_else(|| "-".into()),
+            session
+                .or_else(|| Some(format!("open in process {}", one.past.held_by?)))
+                .unwrap_or_else(|| "-".into()),
             one.past.cwd.as_deref().map_or_else(|| "-".into(), |cwd| cut(shown(cwd, home))),
             cut(clean::line(&one.past.title)),
         ]);

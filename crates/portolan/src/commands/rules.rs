@@ -331,7 +331,7 @@ fn simulated(line: &str, found: &Simulation) -> String {
     let Simulation { requests, covered, asked, against, sessions, examples, truncated } = found;
     let mut text = format!(
         "`{}` would have answered {covered} of {requests} recorded requests; a person answered {asked} of these \
-         {covered}, {against} in another way than the rule\n",
+         {covered}, and {against} of these answers differ from the rule\n",
         clean::line(line)
     );
     if *truncated {

@@ -219,13 +219,13 @@ fn describe(seq: Seq, state: &State) -> String {
         row("mode", clean::line(mode));
     }
     if let Some(own) = &state.agent.own_mode {
-        row("agent's mode", format!("{} (policy still uses the session's mode)", clean::line(own)));
+        row("agent's mode", format!("{} (Portolan still decides by the session's mode)", clean::line(own)));
     }
     if let Some(agent_session) = &summary.agent_session {
         row("agent session", clean::line(agent_session));
     }
     if let Some(pid) = state.pid {
-        row("process", format!("{pid} (start {})", state.generation));
+        row("process", format!("{pid} (start number {} of the agent)", state.generation));
     }
     row("turns", summary.turns.to_string());
     row("tokens", format!("{} in, {} out", state.usage.context(), state.usage.output));

@@ -127,7 +127,8 @@ pub(crate) struct Limits {
     /// How often Portolan checks that the process of an agent still runs, in case the end of the process was missed. At
     /// least 1.
     pub(crate) liveness_seconds: NonZeroU32,
-    /// The longest line that an agent may print. A longer line is cut, and the session shows a notice.
+    /// The longest line that an agent may print. Portolan skips a longer line, and the session shows
+    /// a notice with the beginning of the line.
     pub(crate) line_bytes: u32,
     /// How long running turns may continue after the daemon is asked to stop.
     pub(crate) shutdown_grace_seconds: u32,
@@ -188,8 +189,8 @@ pub(crate) struct Sessions {
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Policy {
     /// Let owners use modes in which an agent acts without asking, such as `bypassPermissions`, `full-access` or
-    /// `yolo`. Other roles may never use these modes, through any frontend. Portolan refuses such a mode while a
-    /// deny rule holds that could not stop the agent in that mode.
+    /// `yolo`. Other roles may never use these modes, through any frontend. In some modes no rule can stop the agent;
+    /// Portolan refuses these modes while a deny rule holds.
     pub(crate) allow_bypass: bool,
     /// A request that nobody answers within this time is denied. A session may have its own time. Default: never.
     pub(crate) deadline_seconds: Option<u32>,
@@ -246,8 +247,8 @@ pub(crate) struct Agents {
     /// Running agents outlive the daemon: a separate process holds each agent, and the next daemon takes the agent
     /// over. If `false`, agents end with the daemon.
     pub(crate) outlive: bool,
-    /// Where the processes that hold agents run: `holder` in the background, `tmux` each in a window of the tmux session
-    /// `portolan`, `auto` in tmux if a tmux server of yours runs.
+    /// Where the processes that hold agents run. `holder`: in the background. `tmux`: each in a window of the tmux
+    /// session `portolan`. `auto`: like `tmux` if a tmux server of yours runs, otherwise like `holder`.
     pub(crate) place: Place,
     /// Without a daemon, an agent that has nothing to do ends after this time.
     pub(crate) idle_without_daemon_minutes: u32,

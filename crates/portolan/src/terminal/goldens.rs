@@ -434,7 +434,7 @@ fn the_status_line_shows_model_mode_context_and_cost() {
     state.context_used = Some(50_000);
     assert_eq!(
         status::line(&state, &[]).plain(),
-        "starting · opus · mode plan · context 25% · $1.50 · 2 queued"
+        "starting · opus · mode plan · context 25% · $1.50 · 2 prompts queued"
     );
 }
 

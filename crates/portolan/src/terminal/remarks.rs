@@ -228,7 +228,7 @@ pub(super) fn remark(event: &Event, by: Option<&str>) -> Option<Line> {
         }
         Event::Hook { .. } => None,
         Event::FilesPersisted { files, failed } => {
-            dim(format!("{} saved, {} not", tools::count(files.len(), "file"), failed.len()))
+            dim(format!("{} saved, {} not saved", tools::count(files.len(), "file"), failed.len()))
         }
         Event::Unknown { source, kind } => {
             dim(format!("{} sent an unknown message: {}", clean::line(source), clean::line(kind)))

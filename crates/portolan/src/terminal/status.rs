@@ -8,6 +8,7 @@ use portolan_core::{
 use super::{
     clean,
     style::{Line, Style},
+    tools,
 };
 
 /// A word for the state of a session.
@@ -55,7 +56,9 @@ pub(crate) fn line(state: &State, present: &[Presence]) -> Line {
     parts.extend(summary.cost_usd.map(cost));
     match summary.parked() {
         Some(parked) => parts.push(parked),
-        None if summary.queued > 0 => parts.push(format!("{} queued", summary.queued)),
+        None if summary.queued > 0 => {
+            parts.push(format!("{} queued", tools::count(summary.queued as usize, "prompt")))
+        }
         None => {}
     }
     if state.requests.len() > 1 {

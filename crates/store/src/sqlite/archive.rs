@@ -47,7 +47,7 @@ impl Archive {
 }
 
 fn only_reads() -> StoreError {
-    StoreError::Failed("this database is only read".into())
+    StoreError::Failed("this database is open for reading only".into())
 }
 
 impl Store for Archive {

@@ -74,10 +74,10 @@ export function noteOf(event: Remark): Note | null {
     case "session_renamed":
       return note(`Renamed to “${event.name}”`);
     case "session_created":
-      if (event.spec.fork) return note("Forked here.");
+      if (event.spec.fork) return note("The fork begins here: everything above is a copy of another session.");
       return null;
     case "imported":
-      return note(`${event.entries} entries were imported from a past conversation${event.left_out ? `; ${event.left_out} were left out` : ""}.`);
+      return note(`Entries imported from a past conversation: ${event.entries}${event.left_out ? `; left out: ${event.left_out}` : ""}.`);
     case "compacted": {
       const size = event.tokens_before && event.tokens_after;
       return note(`The conversation was compacted${size ? `: ${event.tokens_before?.toLocaleString("en")} → ${event.tokens_after?.toLocaleString("en")} tokens` : ""}.`);
@@ -86,8 +86,8 @@ export function noteOf(event: Remark): Note | null {
       return note(forgotten(event.reason), "warn");
     case "retry": {
       const of = event.max === undefined ? "" : ` of ${event.max}`;
-      const wait = event.delay_ms === undefined ? "" : `, again in ${Math.round(event.delay_ms / 100) / 10} s`;
-      return trouble(`Try ${event.attempt}${of} failed: ${event.error.message}${wait}`, event.error, "warn");
+      const wait = event.delay_ms === undefined ? "" : `, next attempt in ${Math.round(event.delay_ms / 100) / 10} s`;
+      return trouble(`Attempt ${event.attempt}${of} failed: ${event.error.message}${wait}`, event.error, "warn");
     }
     case "failure":
       return trouble(event.error.message, event.error, "bad");
@@ -108,13 +108,13 @@ export function noteOf(event: Remark): Note | null {
         const wayOut = event.refusal.way_out && wayOutOf(event.refusal.way_out);
         return note(event.refusal.message, "bad", wayOut === undefined ? {} : { wayOut });
       }
-      if (event.stage === "uncertain") return note(`It is uncertain whether this command arrived: ${event.reason}`, "warn");
+      if (event.stage === "uncertain") return note(`It is uncertain whether the command of entry ${event.command} reached the agent: ${event.reason}`, "warn");
       return null;
     case "hook":
-      if (event.status === "completed") return note(`Hook ${event.name} (${event.event})`);
+      if (event.status === "completed") return note(`The hook ${event.name} ran (${event.event})`);
       return null;
     case "files_persisted":
-      return note(`${event.files.length} files were saved.`);
+      return note(`Files saved: ${event.files.length}.`);
     case "unknown":
       return note(`Portolan does not know this event of the agent: ${event.source} ${event.kind}`);
     case "agent_starting":

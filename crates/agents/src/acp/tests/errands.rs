@@ -63,7 +63,7 @@ fn within(out: &Output) -> Option<(&str, Approval)> {
 }
 
 #[test]
-fn what_the_agent_did_not_ask_about_is_a_request_before_it_is_done() {
+fn work_that_the_agent_did_not_ask_about_opens_a_request_first() {
     let mut acp = at_work();
     let out = said(&mut acp, &write(1, "/work/a.txt"));
     assert_eq!(asked(&out), [("edit".to_owned(), "/work/a.txt".to_owned())]);

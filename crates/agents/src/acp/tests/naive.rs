@@ -71,7 +71,7 @@ fn a_plain_approval_is_the_approval_for_once_at_any_place() {
 
 // covers: 003-061
 #[test]
-fn of_two_fitting_choices_the_one_with_the_shorter_id_is_plain_and_both_are_shown() {
+fn both_of_two_fitting_choices_are_shown_and_a_plain_answer_takes_the_shorter_id() {
     let tied = choices(&[("once_and_switch", "allow_once"), ("once", "allow_once"), ("no", "reject_once")]);
     assert_eq!(tied.chosen(&allow(None, None)), Some("once"));
     assert_eq!(tied.chosen(&allow(Some("once_and_switch"), None)), Some("once_and_switch"));

@@ -316,7 +316,7 @@ fn a_farewell_stops_the_turn_or_closes_the_session() {
 }
 
 #[test]
-fn a_session_over_another_road_shows_that_first() {
+fn a_session_over_another_transport_shows_the_transport_first() {
     let mut acp = super::Translate::new(Setup { notices: vec!["no other way".into()], ..setup() });
     let out = output_of(|out| acp.start(out));
     assert!(matches!(events(&out)[..], [Event::Notice { text, .. }] if text == "no other way"), "{out:?}");

@@ -72,7 +72,7 @@ fn no_recording_has_an_unknown_message() {
 }
 
 #[test]
-fn turns_end_as_what_they_were_however_they_were_stopped() {
+fn every_turn_ends_with_the_outcome_that_it_had_in_the_recording() {
     use TurnOutcome::{Completed, Failed, Interrupted};
     assert_eq!(outcomes("basic_turn"), [Completed]);
     assert_eq!(outcomes("interrupt_stream")[0], Interrupted);
@@ -133,7 +133,7 @@ fn a_command_that_outlives_its_turn_becomes_a_task_and_ends_as_one() {
 
 // 0.144.6 reports the end of a command after the end of its turn.
 #[test]
-fn a_command_that_has_ended_is_not_shown_as_going_on_where_its_end_is_told_late() {
+fn a_command_whose_end_is_reported_late_does_not_become_a_background_task() {
     let player = Player::play_lines(&recording_of("0.144.6", "exec_late"));
     assert_eq!(tool_outcomes(&player), [ToolOutcome::Done]);
     assert!(!events(&player).any(|event| matches!(event, Event::TaskChanged { .. })));
@@ -148,7 +148,7 @@ fn a_command_that_has_ended_is_not_shown_as_going_on_where_its_end_is_told_late(
 
 // covers: 003-044
 #[test]
-fn an_interrupt_ends_what_the_turn_left_running_and_is_sent_again_where_it_came_too_early() {
+fn an_interrupt_ends_commands_that_still_run_and_is_sent_again_if_it_came_too_early() {
     let player = Player::play("interrupt_exec");
     let cleans = player.writes.iter().filter(|line| line["method"] == "thread/backgroundTerminals/clean");
     assert!(cleans.count() >= 1);
@@ -165,7 +165,7 @@ fn an_interrupt_ends_what_the_turn_left_running_and_is_sent_again_where_it_came_
 }
 
 #[test]
-fn an_error_is_told_once_by_the_end_of_its_turn() {
+fn an_error_is_reported_once_at_the_end_of_its_turn() {
     for (name, kind) in [
         ("error_401", ErrorKind::Auth),
         ("error_429_usage_limit", ErrorKind::Billing),

@@ -239,7 +239,7 @@ fn admit_answer(
     if open.generation != state.generation {
         return Err(Refusal::new(
             RefusalCode::Stale,
-            "this request comes from an earlier start of the agent",
+            "this request comes from an earlier start of the agent; look for a newer request",
         ));
     }
     if digest.is_some_and(|digest| digest != open.digest) {

@@ -159,8 +159,8 @@ impl Machine {
             )
         });
         format!(
-            "the agent reports that it is in its mode `{}`, which nobody has set here; policy stays as it was, in the \
-             mode `{}`{}",
+            "the agent reports a mode of its own, `{}`, which nobody set through Portolan; Portolan still decides by \
+             the mode `{}`{}",
             shown(mode),
             shown(session),
             beyond.unwrap_or_default()

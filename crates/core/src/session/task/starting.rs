@@ -57,7 +57,9 @@ impl Task {
         };
         let Some(agent) = &self.agent else {
             let kind = &self.origin.spec.agent;
-            let message = format!("there is no longer an agent `{kind}`");
+            let message = format!(
+                "the agent `{kind}` is no longer configured; configure it again, or start a new session"
+            );
             let exit = Exit { reason: ExitReason::NotStarted, ..lost_exit(&message) };
             self.machine.report(&mut book, now, Report::Exited(exit));
             return;

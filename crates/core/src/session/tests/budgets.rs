@@ -229,7 +229,7 @@ fn what_this_session_uses_counts_for_a_shared_budget_before_the_next_prompt() {
 }
 
 #[test]
-fn others_spending_says_nothing_in_a_session_with_nothing_to_do() {
+fn a_budget_that_other_sessions_spent_writes_no_entry_in_a_session_with_nothing_to_do() {
     let mut world = ready();
     let head = world.book.head();
     let spent = Spending { turns: 10, ..Spending::default() };

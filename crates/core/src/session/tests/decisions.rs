@@ -79,7 +79,7 @@ fn the_same_command_id_is_done_once() {
 
 // covers: 000-098
 #[test]
-fn after_always_the_same_tool_is_not_asked_again() {
+fn after_an_always_allow_nobody_is_asked_about_that_tool_again() {
     let mut world = ready();
     let request = world.ask("Bash");
     let answer = Answer::Allow { input: None, scope: Scope::Session, mode: None, option: None };

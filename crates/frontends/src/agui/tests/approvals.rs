@@ -159,7 +159,7 @@ async fn an_answer_that_makes_no_sense_changes_nothing() {
 }
 
 #[tokio::test]
-async fn what_someone_else_answers_closes_here() {
+async fn a_request_that_somebody_else_answers_closes_in_the_run() {
     let stand = Stand::new().await;
     let ada = stand.ada().await;
     let mut run = ada.begin(input("t1", "r1", &[user("u1", &asks(permission()))])).await;
@@ -175,7 +175,7 @@ async fn what_someone_else_answers_closes_here() {
 }
 
 #[tokio::test]
-async fn what_waits_after_the_turn_is_asked_again_on_connect() {
+async fn a_request_that_waits_after_the_turn_is_shown_again_on_connect() {
     let stand = Stand::new().await;
     let ada = stand.ada().await;
     ada.say("t1", &steps(&json!([{"linger": permission()}]))).await;
@@ -189,7 +189,7 @@ async fn what_waits_after_the_turn_is_asked_again_on_connect() {
 }
 
 #[tokio::test]
-async fn where_the_client_asks_for_it_the_run_is_interrupted_and_resumed() {
+async fn a_client_that_asks_for_interrupts_gets_an_interrupt_and_resumes_the_run() {
     let stand = Stand::new().await;
     let ada = stand.ada().await;
     let script = steps(&json!([
@@ -341,7 +341,7 @@ fn an_answer_is_made_only_for_what_is_known_to_wait() {
 }
 
 #[tokio::test]
-async fn an_answer_to_what_was_never_asked_ends_with_an_error_that_says_so() {
+async fn an_answer_to_a_request_that_never_existed_ends_with_an_error() {
     let stand = Stand::new().await;
     let ada = stand.ada().await;
     let said = user("u1", &asks(permission()));
@@ -365,7 +365,7 @@ async fn an_answer_to_what_was_never_asked_ends_with_an_error_that_says_so() {
 }
 
 #[tokio::test]
-async fn how_it_was_answered_is_told_as_it_was() {
+async fn the_event_of_an_answered_request_names_its_outcome() {
     let hook = json!({"kind": "hook", "event": "PreToolUse", "input": {}});
     let plan = json!({"kind": "plan", "plan": "1. sail", "input": {}});
     let cases = [

@@ -197,7 +197,7 @@ async fn a_body_beyond_the_limit_is_refused() {
 }
 
 #[tokio::test]
-async fn whoever_refuses_the_answer_is_what_the_docs_say_and_tells_the_narrowest_way_out() {
+async fn every_refusal_has_the_documented_form_and_names_the_narrowest_way_out() {
     let open = Open::new().await;
     let (ada, val) = (open.stand.ada().await, open.stand.someone("val", Role::Viewer).await);
     let bearer = |secret: &str| format!("Authorization: Bearer {secret}");

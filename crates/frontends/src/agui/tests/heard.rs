@@ -13,7 +13,7 @@ fn asks() -> String {
 }
 
 #[tokio::test]
-async fn an_answer_by_another_token_says_nothing_again() {
+async fn an_answer_by_another_token_does_not_repeat_the_prompt() {
     let stand = Stand::new().await;
     let (ada, bob) = (stand.ada().await, stand.someone("bob", Role::Operator).await);
     let said = user("u1", &asks());
@@ -32,7 +32,7 @@ async fn an_answer_by_another_token_says_nothing_again() {
 }
 
 #[tokio::test]
-async fn an_answer_on_a_thread_that_a_terminal_began_says_nothing_again() {
+async fn an_answer_on_a_thread_that_a_terminal_began_does_not_repeat_the_prompt() {
     let stand = Stand::new().await;
     let ada = stand.ada().await;
     let spec = SessionSpec { agent: "player".into(), cwd: "/".into(), ..SessionSpec::default() };
@@ -57,7 +57,7 @@ async fn an_answer_on_a_thread_that_a_terminal_began_says_nothing_again() {
 }
 
 #[tokio::test]
-async fn what_is_new_beside_an_answer_is_said() {
+async fn a_new_message_beside_an_answer_is_sent_to_the_agent() {
     let stand = Stand::new().await;
     let ada = stand.ada().await;
     let said = user("u1", &asks());
@@ -72,7 +72,7 @@ async fn what_is_new_beside_an_answer_is_said() {
 }
 
 #[tokio::test]
-async fn the_same_run_sent_again_and_again_says_its_message_once_and_ends_each_time() {
+async fn a_run_that_is_sent_again_and_again_prompts_the_agent_once_and_ends_each_time() {
     let stand = Stand::new().await;
     let ada = stand.ada().await;
     let run = input("t1", "r1", &[user("u1", "hello")]);
@@ -92,7 +92,7 @@ async fn the_same_run_sent_again_and_again_says_its_message_once_and_ends_each_t
 }
 
 #[tokio::test]
-async fn the_same_run_sent_several_times_at_once_says_its_message_once() {
+async fn a_run_that_is_sent_several_times_at_once_prompts_the_agent_once() {
     let stand = Stand::new().await;
     let ada = stand.ada().await;
     ada.say("t1", "first of all").await;
@@ -108,7 +108,7 @@ async fn the_same_run_sent_several_times_at_once_says_its_message_once() {
 }
 
 #[tokio::test]
-async fn a_run_that_was_taken_back_and_is_sent_again_tells_so() {
+async fn a_stopped_run_that_is_sent_again_ends_with_an_error() {
     let stand = Stand::new().await;
     let ada = stand.ada().await;
     let mut first = ada.begin(input("t1", "r1", &[user("u1", "[\"wait\"]")])).await;
@@ -131,7 +131,7 @@ async fn a_run_that_was_taken_back_and_is_sent_again_tells_so() {
 }
 
 #[tokio::test]
-async fn the_same_message_by_another_token_while_it_runs_is_not_said_again() {
+async fn a_message_that_another_token_repeats_during_its_run_is_not_sent_again() {
     let stand = Stand::new().await;
     let (ada, bob) = (stand.ada().await, stand.someone("bob", Role::Operator).await);
     let message = user("u1", "[\"wait\"]");
@@ -150,7 +150,7 @@ async fn the_same_message_by_another_token_while_it_runs_is_not_said_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_page_that_waits_for_a_prompt_that_is_taken_back_is_let_go() {
+async fn a_connect_that_waits_for_a_withdrawn_prompt_ends() {
     let stand = Stand::new().await;
     let ada = stand.ada().await;
     let spec = SessionSpec { agent: "sleeper".into(), cwd: "/".into(), ..SessionSpec::default() };
@@ -164,7 +164,7 @@ async fn a_page_that_waits_for_a_prompt_that_is_taken_back_is_let_go() {
 }
 
 #[tokio::test]
-async fn who_may_not_stay_or_stops_it_says_nothing_once_the_agent_is_there() {
+async fn a_revoked_or_stopped_run_prompts_nothing_when_the_agent_becomes_ready() {
     for how in ["is revoked", "stops it", "stops whatever runs"] {
         let stand = Stand::new().await;
         let ada = stand.ada().await;
@@ -189,7 +189,7 @@ async fn who_may_not_stay_or_stops_it_says_nothing_once_the_agent_is_there() {
 }
 
 #[tokio::test]
-async fn what_waits_in_the_queue_of_a_token_that_is_revoked_is_taken_back() {
+async fn waiting_prompts_of_a_revoked_token_are_withdrawn() {
     let stand = Stand::new().await;
     let (ada, bob) = (stand.ada().await, stand.someone("bob", Role::Operator).await);
     let mut first = ada.begin(input("t1", "r1", &[user("u1", "[\"wait\"]")])).await;
@@ -207,7 +207,7 @@ async fn what_waits_in_the_queue_of_a_token_that_is_revoked_is_taken_back() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn leaving_a_run_that_goes_on_means_what_leaving_one_that_begins_does() {
+async fn on_close_decides_alike_for_a_new_run_and_for_a_resumed_run() {
     for (on_close, goes_on) in [(OnClose::Auto, false), (OnClose::Stop, false), (OnClose::Continue, true)] {
         let stand = Stand::with(|settings| settings.on_close = on_close).await;
         let ada = stand.ada().await;
@@ -224,7 +224,7 @@ async fn leaving_a_run_that_goes_on_means_what_leaving_one_that_begins_does() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_viewer_s_connect_leaves_no_trace() {
+async fn the_connect_of_another_client_changes_nothing_for_a_run() {
     let stand = Stand::new().await;
     let (ada, val) = (stand.ada().await, stand.someone("val", Role::Viewer).await);
     // A plain client does not become a page because a viewer or another page has connected to its thread.
@@ -255,7 +255,7 @@ async fn a_viewer_s_connect_leaves_no_trace() {
 }
 
 #[tokio::test]
-async fn a_token_with_too_many_streams_is_told_so_and_others_are_not() {
+async fn a_token_with_too_many_streams_is_refused_and_other_tokens_are_not() {
     let stand = Stand::new().await;
     let ada = stand.ada().await;
     let seats: Vec<_> = (0..STREAMS).map(|_| stand.agui.runs.sit_down(&ada.who.token).unwrap()).collect();

@@ -3,7 +3,7 @@
 use super::*;
 
 #[tokio::test]
-async fn bodies_that_are_no_requests_are_refused_in_words() {
+async fn invalid_bodies_are_refused_with_the_reason() {
     let stand = Stand::new().await;
     let ada = stand.ada().await;
     let deep = format!("{{\"messages\":[],\"state\":{}{}}}", "[".repeat(100_000), "]".repeat(100_000));
@@ -45,7 +45,7 @@ async fn bodies_that_are_no_requests_are_refused_in_words() {
 }
 
 #[tokio::test]
-async fn names_of_any_kind_are_names() {
+async fn ids_of_threads_runs_and_messages_may_hold_any_characters() {
     let stand = Stand::new().await;
     let ada = stand.ada().await;
     for thread in ["../../etc/passwd", "a\nb", "\u{0}", "нить", "' OR 1=1 --", "{\"a\":1}", "\u{202e}x"] {
@@ -71,7 +71,7 @@ async fn texts_of_agents_break_no_frame() {
 }
 
 #[tokio::test]
-async fn a_result_beyond_all_measure_is_cut_for_the_page() {
+async fn a_huge_result_is_cut_for_the_page() {
     let stand = Stand::new().await;
     let ada = stand.ada().await;
     let script = json!([

@@ -95,7 +95,7 @@ fn result(tool: &str, outcome: &str, text: &str) -> Value {
 
 // covers: 004-060, 004-061, 004-062, 004-063, 004-064, 004-074, 004-075, 004-076
 #[test]
-fn what_has_no_event_of_its_own_goes_by_its_old_name() {
+fn entries_without_an_event_of_the_protocol_become_custom_events() {
     let cases = [
         (json!({"type": "activity", "activity": "compacting"}), None),
         (
@@ -176,7 +176,7 @@ fn what_has_no_event_of_its_own_goes_by_its_old_name() {
 
 // covers: 004-078
 #[test]
-fn what_is_none_of_the_page_s_business_becomes_nothing() {
+fn entries_that_no_page_needs_become_no_event() {
     for event in [
         json!({"type": "session_renamed", "name": "n"}),
         json!({"type": "receipt", "command": 1, "stage": "delivered"}),
@@ -201,7 +201,7 @@ fn what_is_none_of_the_page_s_business_becomes_nothing() {
 
 // covers: 004-059
 #[test]
-fn what_an_agent_tells_of_itself_is_the_state() {
+fn the_info_of_an_agent_becomes_a_state_snapshot() {
     let info = json!({"type": "agent_info", "info": {
         "agent_session": "abc", "version": "2.1.325", "cwd": "/w", "model": "opus", "mode": "plan",
         "tools": ["Bash"], "mcp_servers": [{"name": "s", "status": "connected", "error": "secret"}],
@@ -230,7 +230,7 @@ fn what_an_agent_tells_of_itself_is_the_state() {
 }
 
 #[test]
-fn a_snapshot_stays_small_whatever_an_agent_has() {
+fn a_state_snapshot_stays_small_however_many_tools_an_agent_has() {
     let many: Vec<String> = (0..5000).map(|n| format!("tool-{n}")).collect();
     let commands: Vec<Value> =
         many.iter().map(|name| json!({"name": name, "description": "x".repeat(10_000)})).collect();
@@ -241,7 +241,7 @@ fn a_snapshot_stays_small_whatever_an_agent_has() {
 
 // covers: 004-065, 004-066, 004-067, 004-071, 004-113
 #[test]
-fn a_text_is_told_as_it_is_written_or_whole_and_once() {
+fn a_text_is_sent_once_whether_it_streamed_or_came_whole() {
     let mut desk = Desk::new(Approvals::Event);
     let mut streamed = desk.take(started("m1", "text"));
     assert_eq!(streamed, [] as [Value; 0], "an empty text is no message yet");
@@ -271,7 +271,7 @@ fn a_text_is_told_as_it_is_written_or_whole_and_once() {
 }
 
 #[test]
-fn thinking_is_reasoning() {
+fn thinking_becomes_reasoning_events() {
     let mut desk = Desk::new(Approvals::Event);
     let mut events = desk.take(started("m1", "thinking"));
     events.extend(desk.take(delta("m1", "hm")));
@@ -289,7 +289,7 @@ fn thinking_is_reasoning() {
 
 // covers: 004-068, 004-069, 004-070, 004-072, 004-113
 #[test]
-fn a_call_is_told_as_its_input_is_written_or_whole_and_once() {
+fn a_tool_call_is_sent_once_whether_its_input_streamed_or_came_whole() {
     let mut desk = Desk::new(Approvals::Event);
     let mut events = desk.take(started("i1", "tool_input"));
     events.extend(desk.take(json!({"type": "tool_named", "item": "i1", "tool": "c1", "name": "Bash"})));
@@ -478,7 +478,7 @@ proptest! {
 /// The verdicts of the released clients on the tested sequences: our verifier gives the same verdict for each sequence
 /// that can occur.
 #[test]
-fn the_rules_here_are_those_of_the_clients() {
+fn the_verifier_of_these_tests_has_the_rules_of_the_clients() {
     let run = |events: &[Value]| {
         let mut all = vec![json!({"type": "RUN_STARTED", "threadId": "t", "runId": "r"})];
         all.extend_from_slice(events);

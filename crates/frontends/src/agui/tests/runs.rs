@@ -115,7 +115,7 @@ async fn a_page_that_connects_in_the_middle_sees_what_came_and_what_comes_once()
 }
 
 #[tokio::test]
-async fn the_history_holds_the_user_s_own_words_and_not_what_the_page_put_before_them() {
+async fn the_history_holds_the_users_own_words_without_the_context_of_the_page() {
     let stand = Stand::new().await;
     let ada = stand.ada().await;
     let mut run = input("t1", "r1", &[user("u1", "what do you see?")]);
@@ -138,7 +138,7 @@ async fn the_history_holds_the_user_s_own_words_and_not_what_the_page_put_before
 }
 
 #[tokio::test]
-async fn what_others_say_in_the_session_is_shown_too() {
+async fn prompts_of_other_clients_are_shown_too() {
     let stand = Stand::new().await;
     let ada = stand.ada().await;
     let session = session_of(&ada.say("t1", "hello").await);
@@ -158,7 +158,7 @@ async fn what_others_say_in_the_session_is_shown_too() {
 }
 
 #[tokio::test]
-async fn the_same_message_sent_twice_is_said_once_and_again_only_when_nothing_runs() {
+async fn a_repeated_message_is_sent_to_the_agent_again_only_when_nothing_runs() {
     let stand = Stand::new().await;
     let ada = stand.ada().await;
     let script = steps(&json!([{"event": {"type": "notice", "level": "info", "text": "here"}}, "wait"]));
@@ -179,7 +179,7 @@ async fn the_same_message_sent_twice_is_said_once_and_again_only_when_nothing_ru
 }
 
 #[tokio::test]
-async fn a_run_while_another_runs_waits_and_tells_only_its_own() {
+async fn a_run_that_waits_for_another_run_streams_only_its_own_turn() {
     let stand = Stand::new().await;
     let ada = stand.ada().await;
     let script = steps(&json!([

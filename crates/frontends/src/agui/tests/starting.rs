@@ -17,7 +17,7 @@ async fn posted(stand: &Stand, client: &Client, words: &str) -> (Answer, Session
 const SAID: [(&str, &str); 2] = [("user", "hello"), ("assistant", "you said: hello")];
 
 #[tokio::test]
-async fn what_was_posted_while_the_agent_starts_is_said_once_and_shown_though_its_client_left() {
+async fn a_message_posted_while_the_agent_starts_is_sent_once_and_shown_even_if_its_client_left() {
     for (is_page, connects_while_it_starts) in [(false, true), (false, false), (true, true), (true, false)] {
         let stand = Stand::new().await;
         let ada = stand.ada().await;
@@ -49,7 +49,7 @@ async fn what_was_posted_while_the_agent_starts_is_said_once_and_shown_though_it
 
 // The session exists before its first message is in it.
 #[tokio::test]
-async fn whoever_connects_while_a_thread_is_made_is_shown_what_is_said_on_it_first() {
+async fn a_connect_during_the_creation_of_a_thread_waits_for_its_first_message() {
     let stand = Stand::new().await;
     let ada = stand.ada().await;
     let wanted = crate::agui::threads::Wanted { who: &ada.who, agent: "late", thread: "t1" };
@@ -71,7 +71,7 @@ async fn whoever_connects_while_a_thread_is_made_is_shown_what_is_said_on_it_fir
 }
 
 #[tokio::test]
-async fn a_run_that_waits_for_its_agent_is_told_to_its_end() {
+async fn a_run_that_waits_for_its_agent_is_streamed_to_its_end() {
     let stand = Stand::new().await;
     let ada = stand.ada().await;
     let (run, _) = posted(&stand, &ada, "hello").await;
@@ -80,7 +80,7 @@ async fn a_run_that_waits_for_its_agent_is_told_to_its_end() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_plain_client_that_left_while_the_agent_started_has_stopped_what_it_said() {
+async fn the_turn_of_a_plain_client_that_left_while_the_agent_started_is_stopped() {
     for (on_close, turns) in [(OnClose::Auto, 1), (OnClose::Stop, 0)] {
         let stand = Stand::with(|settings| settings.on_close = on_close).await;
         let ada = stand.ada().await;
@@ -99,7 +99,7 @@ async fn a_plain_client_that_left_while_the_agent_started_has_stopped_what_it_sa
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_agent_that_comes_after_everybody_has_gone_is_still_told() {
+async fn an_agent_that_becomes_ready_after_the_last_client_left_still_gets_the_prompt() {
     let stand = Stand::new().await;
     let ada = stand.ada().await;
     ada.connect("t1").await;
@@ -113,7 +113,7 @@ async fn an_agent_that_comes_after_everybody_has_gone_is_still_told() {
 }
 
 #[tokio::test]
-async fn a_page_that_came_back_stops_what_still_waits() {
+async fn a_page_that_reconnects_can_stop_a_run_that_still_waits() {
     let stand = Stand::new().await;
     let ada = stand.ada().await;
     ada.connect("t1").await;
@@ -142,7 +142,7 @@ async fn a_message_that_is_not_taken_leaves_no_session_behind() {
 }
 
 #[tokio::test]
-async fn what_waited_when_portolan_ended_is_shown_and_said_when_it_is_sent_again() {
+async fn a_message_that_waited_when_portolan_ended_is_shown_and_sent_once_when_it_is_repeated() {
     let store = Arc::new(MemoryStore::new());
     let stand = Stand::over(store.clone(), |_| {}).await;
     let (run, session) = posted(&stand, &stand.ada().await, "hello").await;

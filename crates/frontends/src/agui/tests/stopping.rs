@@ -97,7 +97,7 @@ async fn a_plain_client_stops_its_run_by_closing_it() {
 }
 
 #[tokio::test]
-async fn a_plain_client_that_goes_on_at_once_has_stopped_what_it_left() {
+async fn a_plain_client_that_runs_again_at_once_has_stopped_its_earlier_run() {
     let stand = Stand::new().await;
     let ada = stand.ada().await;
     // Once after the server noticed the closed connection, once perhaps before.

@@ -63,7 +63,7 @@ async fn both_transports_run_and_connect_under_every_name() {
 
 // covers: 004-012
 #[tokio::test]
-async fn every_thread_is_a_session_of_its_own_and_stays_it() {
+async fn every_thread_keeps_its_own_session() {
     let stand = Stand::new().await;
     let ada = stand.ada().await;
     let one = session_of(&ada.say("one", "hi").await);
@@ -158,7 +158,7 @@ async fn a_bound_token_decides_nothing_about_threads_and_the_active_session() {
 }
 
 #[tokio::test]
-async fn a_thread_goes_with_its_session() {
+async fn a_thread_is_forgotten_when_its_session_is_deleted() {
     let store = Arc::new(MemoryStore::new());
     let stand = Stand::over(store.clone(), |_| {}).await;
     let (tasks, stopping) = (TaskTracker::new(), CancellationToken::new());
@@ -183,7 +183,7 @@ async fn a_thread_goes_with_its_session() {
 }
 
 #[tokio::test]
-async fn so_many_threads_are_kept_and_the_oldest_goes_first() {
+async fn only_the_newest_threads_are_kept() {
     let stand = Stand::new().await;
     let session = |n: usize| SessionId::from_u128(n as u128 + 1);
     let put = |n: usize| Op::Put {
@@ -299,7 +299,7 @@ async fn a_viewer_connects_and_cannot_run() {
 
 // covers: 004-123
 #[tokio::test]
-async fn the_lines_that_the_page_shows_lead_to_what_answers() {
+async fn the_addresses_on_the_documentation_page_work() {
     let page = include_str!("../../../../../docs/copilotkit.md");
     let address = |before: &str| {
         let rest = page.split(before).nth(1).unwrap_or_else(|| panic!("no {before} in docs/copilotkit.md"));

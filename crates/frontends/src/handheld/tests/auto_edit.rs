@@ -58,7 +58,7 @@ async fn auto_edit_approves_edits_at_once_and_a_shell_command_never() {
 // Auto-edit once approved writes through a link out of the folder, to a Git hook and to settings of the agent.
 // covers: 000-045
 #[tokio::test]
-async fn auto_edit_leaves_to_people_what_leads_out_of_the_folder_or_to_a_protected_place() {
+async fn auto_edit_leaves_edits_outside_the_folder_and_in_protected_places_to_people() {
     let stand = Stand::new().await;
     let outside = tempfile::tempdir().unwrap();
     std::os::unix::fs::symlink(outside.path(), stand.folder.join("link")).unwrap();
@@ -86,7 +86,7 @@ async fn auto_edit_leaves_to_people_what_leads_out_of_the_folder_or_to_a_protect
         ("ask Write vcs/hooks/pre-commit", "`.git` belongs to version control"),
         ("ask MultiEdit .CLAUDE/settings.json", "`.CLAUDE` belongs to settings of agents"),
         ("ask Write .mcp.json", "belongs to settings of agents"),
-        ("ask Write .envrc", "belongs to what programs read when they start"),
+        ("ask Write .envrc", "belongs to startup files of programs"),
         ("ask Write daemon/portolan.db", "belongs to Portolan itself"),
     ];
     for (prompt, why) in asked_about {

@@ -50,7 +50,7 @@ async fn come_in(own: &str, to: SocketAddr) -> WebSocketStream<TcpStream> {
 }
 
 #[tokio::test]
-async fn there_is_room_for_a_household_and_no_device_keeps_out_the_others() {
+async fn many_devices_fit_and_no_device_takes_the_connections_of_others() {
     let stand = Stand::new().await;
     let addresses: Vec<String> =
         (1..=DEVICES / PER_DEVICE + 1).map(|last| format!("127.0.0.{last}")).collect();
@@ -107,7 +107,7 @@ async fn strangers_that_hold_their_connections_open_keep_no_device_out() {
 
 // covers: 000-006
 #[tokio::test]
-async fn who_is_held_at_the_door_keeps_no_connection() {
+async fn a_device_without_approval_keeps_no_connection() {
     let stand = Stand::new().await;
     let handheld = handheld(&stand, &[]).await;
     let mut stream = TcpStream::connect(handheld.address()).await.unwrap();
@@ -121,7 +121,7 @@ async fn who_is_held_at_the_door_keeps_no_connection() {
 }
 
 #[tokio::test]
-async fn a_device_that_comes_early_waits_until_the_slots_are_as_they_were() {
+async fn a_device_that_connects_during_the_start_waits_until_the_slots_are_restored() {
     let stand = Stand::new().await;
     let session = stand.session("say hello").await;
     stand.session_slots.put_in(&owner(), 2, session).await.unwrap();
@@ -158,7 +158,7 @@ async fn a_device_that_comes_early_waits_until_the_slots_are_as_they_were() {
 
 // covers: 000-060
 #[tokio::test]
-async fn a_device_that_takes_no_bytes_does_not_approve_what_lies_in_the_network() {
+async fn a_device_that_stopped_reading_approves_no_request_that_it_has_not_received() {
     let stand = Stand::new().await;
     let handheld = handheld(&stand, &["127.0.0.1"]).await;
     let session_slots = handheld.session_slots();

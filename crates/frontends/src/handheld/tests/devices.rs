@@ -82,7 +82,7 @@ async fn a_device_that_nobody_approved_sees_nothing_and_one_that_was_revoked_is_
 
 // covers: 000-079
 #[tokio::test]
-async fn health_tells_what_is_in_the_slots_who_is_connected_and_whether_auto_edit_is_on() {
+async fn health_shows_the_slots_the_connections_and_auto_edit() {
     let stand = Stand::new().await;
     let handheld = handheld(&stand, &["127.0.0.1"]).await;
     let address = handheld.address();
@@ -151,7 +151,7 @@ async fn every_route_answers_as_the_app_and_its_friends_expect() {
 }
 
 #[tokio::test]
-async fn a_page_in_a_browser_gets_nowhere_from_an_allowed_address_either() {
+async fn a_page_in_a_browser_is_refused_even_from_an_allowed_address() {
     let stand = Stand::new().await;
     let handheld = handheld(&stand, &["127.0.0.1"]).await;
     let address = handheld.address();
@@ -173,7 +173,7 @@ async fn a_page_in_a_browser_gets_nowhere_from_an_allowed_address_either() {
 }
 
 #[tokio::test]
-async fn what_a_device_says_as_it_is_put_out_is_not_done() {
+async fn a_message_of_a_device_during_its_revocation_has_no_effect() {
     let stand = Stand::new().await;
     let handheld = handheld(&stand, &[]).await;
     let url = format!("ws://{}", handheld.address());
@@ -198,7 +198,7 @@ async fn what_a_device_says_as_it_is_put_out_is_not_done() {
 
 // An action that takes effect at once, without another access check.
 #[tokio::test]
-async fn nobody_hears_of_a_press_of_a_device_as_it_is_put_out() {
+async fn a_press_of_a_device_during_its_revocation_reaches_no_session() {
     let stand = Stand::new().await;
     let handheld = handheld(&stand, &[]).await;
     let session = stand.session("ask Bash ls").await;
@@ -239,7 +239,7 @@ async fn nobody_hears_of_a_press_of_a_device_as_it_is_put_out() {
 
 // covers: 000-091
 #[tokio::test]
-async fn an_address_that_is_taken_is_told_with_the_way_out() {
+async fn the_error_for_a_taken_address_names_the_way_out() {
     let stand = Stand::new().await;
     let first = handheld(&stand, &[]).await;
     let setup = Setup { listen: first.address(), allow: vec![], slots: slots(&stand.folder) };

@@ -13,7 +13,7 @@ use portolan_host::door::Stall;
 
 // covers: 000-084
 #[tokio::test]
-async fn what_makes_no_sense_is_ignored_and_the_connection_stays() {
+async fn invalid_messages_are_ignored_and_the_connection_stays() {
     let stand = Stand::new().await;
     let mut device = stand.device("192.168.1.7").await;
     let slot = device.spawn().await;
@@ -60,7 +60,7 @@ async fn a_huge_message_or_a_broken_frame_ends_that_connection_only() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_device_that_takes_nothing_is_let_go_and_one_that_only_listens_is_not() {
+async fn a_device_that_reads_nothing_is_disconnected_and_a_silent_device_is_not() {
     let stand = Stand::new().await;
     let mut device = stand.device("192.168.1.7").await;
     let slot = device.spawn().await;

@@ -112,7 +112,7 @@ async fn an_answer_to_a_question_that_another_device_has_answered_is_not_taken_f
 
 // Questions 2 and 3 once showed the text of question 1.
 #[tokio::test(start_paused = true)]
-async fn each_question_of_several_is_told_by_its_own_words() {
+async fn each_of_several_questions_shows_its_own_text() {
     let stand = Stand::new().await;
     let mut device = stand.device("192.168.1.7").await;
     let slot = device.spawn().await;

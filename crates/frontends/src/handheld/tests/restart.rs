@@ -103,7 +103,7 @@ async fn a_conversation_that_begins_anew_keeps_what_its_session_was_made_with() 
 }
 
 #[tokio::test]
-async fn a_new_conversation_that_fails_too_is_left_alone() {
+async fn a_new_conversation_that_fails_too_is_not_started_again() {
     let stand = Stand::new().await;
     let mut device = stand.device("192.168.1.7").await;
     let slot = device.spawn().await;
@@ -118,7 +118,7 @@ async fn a_new_conversation_that_fails_too_is_left_alone() {
 }
 
 #[tokio::test]
-async fn what_came_by_itself_is_not_resumed_and_what_was_taken_out_stays_out() {
+async fn a_session_that_filled_a_slot_is_not_resumed_and_a_removed_session_stays_out() {
     let stand = Stand::with(|slots| slots.fill = true).await;
     let session = stand.session("say filled").await;
     let mut device = stand.device("192.168.1.7").await;

@@ -50,7 +50,7 @@ async fn a_device_spawns_prompts_and_approves_in_its_own_name() {
 
 // covers: 000-062, 000-063, 000-098
 #[tokio::test]
-async fn no_denies_with_its_words_and_always_allows_the_tool_for_the_session() {
+async fn the_answer_no_denies_and_the_answer_always_allows_the_tool_for_the_session() {
     let stand = Stand::new().await;
     let mut device = stand.device("192.168.1.7").await;
     let slot = device.spawn().await;
@@ -72,7 +72,7 @@ async fn no_denies_with_its_words_and_always_allows_the_tool_for_the_session() {
 
 // covers: 000-059, 000-064
 #[tokio::test]
-async fn escape_interrupts_and_the_slot_is_idle_not_in_error() {
+async fn escape_interrupts_the_turn_and_leaves_the_slot_idle() {
     let stand = Stand::new().await;
     let mut device = stand.device("192.168.1.7").await;
     let slot = device.spawn().await;
@@ -90,7 +90,7 @@ async fn escape_interrupts_and_the_slot_is_idle_not_in_error() {
 
 // covers: 000-096
 #[tokio::test]
-async fn the_unchanged_app_reaches_every_slot_and_none_touches_another() {
+async fn the_unchanged_app_uses_every_slot_without_touching_another_slot() {
     let stand = Stand::new().await;
     let mut device = stand.device("192.168.1.7").await;
     for expected in 0..4 {
@@ -119,7 +119,7 @@ async fn the_unchanged_app_reaches_every_slot_and_none_touches_another() {
 
 // covers: 000-067, 000-088, 000-089
 #[tokio::test]
-async fn spawns_go_where_there_is_room_and_say_so_where_there_is_none() {
+async fn a_spawn_takes_a_free_slot_and_fails_with_the_reason_if_there_is_none() {
     let stand = Stand::new().await;
     let mut device = stand.device("192.168.1.7").await;
     let mut other = stand.device("192.168.1.8").await;
@@ -252,7 +252,7 @@ async fn an_answer_from_elsewhere_clears_the_panel() {
 
 // covers: 000-075
 #[tokio::test]
-async fn slot_zero_is_spawned_at_the_start_only_when_asked_for_and_a_failure_stops_nothing() {
+async fn autospawn_starts_an_agent_in_slot_zero_and_its_failure_stops_nothing() {
     let stand = Stand::with(|slots| slots.autospawn = true).await;
     let mut device = stand.device("192.168.1.7").await;
     device.until(0, |status| status["active"] == true && status["state"] == "idle").await;
@@ -282,7 +282,7 @@ async fn a_spawned_session_works_in_the_configured_folder() {
 
 // covers: 000-101
 #[tokio::test]
-async fn every_device_is_told_what_came_of_a_spawn_whoever_asked_for_it() {
+async fn every_device_gets_the_result_of_a_spawn_of_any_device() {
     let stand = Stand::new().await;
     let mut devices = [stand.device("192.168.1.7").await, stand.device("192.168.1.8").await];
     for device in &mut devices {
@@ -306,7 +306,7 @@ async fn every_device_is_told_what_came_of_a_spawn_whoever_asked_for_it() {
 
 // covers: 000-027
 #[tokio::test]
-async fn what_streams_causes_no_frame_to_the_device() {
+async fn streamed_text_causes_no_frame_to_the_device() {
     let stand = Stand::new().await;
     let mut device = stand.device("192.168.1.7").await;
     let slot = device.spawn().await;

@@ -116,7 +116,7 @@ fn shown(state: SlotState, message: &str) -> (SlotState, String) {
 
 // covers: 000-041
 #[test]
-fn a_session_that_is_ready_is_idle_and_active_and_what_the_agent_tells_of_itself_does_not_change_that() {
+fn a_ready_session_is_idle_and_active_and_agent_info_does_not_change_its_state() {
     let mut played = Played::ready();
     assert_eq!(played.shows(), shown(SlotState::Idle, "Ready"));
     assert!(played.face().active);
@@ -142,7 +142,7 @@ fn a_prompt_shows_at_once_that_it_is_being_processed() {
 
 // covers: 000-043
 #[test]
-fn the_last_text_stays_and_what_streams_shows_nothing() {
+fn the_last_finished_text_stays_while_other_text_streams() {
     let mut played = Played::ready();
     played.turn().says("First words.");
     played.then(json!({ "type": "message", "item": "x", "content": [{ "type": "thinking", "text": "hm" }] }));
@@ -177,7 +177,7 @@ fn the_context_is_everything_that_was_read_over_the_window() {
 
 // covers: 000-046, 000-065
 #[test]
-fn what_waits_is_shown_until_it_is_answered_or_taken_back_and_the_oldest_first() {
+fn the_oldest_open_request_is_shown_until_it_is_closed() {
     let mut played = Played::ready();
     played.turn();
     let first = played.asks(bash());
@@ -214,7 +214,7 @@ fn a_running_tool_shows_its_seconds_from_its_own_start() {
 
 // covers: 000-053, 000-054
 #[test]
-fn compacting_is_told_and_its_end_leaves_an_empty_message_and_an_idle_slot_idle() {
+fn compacting_is_shown_and_its_end_clears_the_message() {
     let mut played = Played::ready();
     played.turn().says("Words.").then(json!({ "type": "activity", "activity": "compacting" }));
     assert_eq!(played.shows(), shown(SlotState::Working, "Compacting context..."));
@@ -227,7 +227,7 @@ fn compacting_is_told_and_its_end_leaves_an_empty_message_and_an_idle_slot_idle(
 
 // covers: 000-048, 000-049, 000-050, 000-051, 000-064
 #[test]
-fn every_result_has_its_state() {
+fn every_result_of_a_turn_has_a_state_of_the_slot() {
     let after = |result: Value| {
         let mut played = Played::ready();
         played.turn().says("Words.").ends(result);
@@ -255,7 +255,7 @@ fn every_result_has_its_state() {
 
 // covers: 000-042, 000-028
 #[test]
-fn trouble_is_an_error_until_the_agent_goes_on() {
+fn a_failure_is_shown_as_an_error_until_the_agent_goes_on() {
     let mut played = Played::ready();
     let failure = json!({ "type": "failure", "recoverable": true,
         "error": { "kind": "rate_limit", "message": "too many requests" } });
@@ -275,7 +275,7 @@ fn trouble_is_an_error_until_the_agent_goes_on() {
 
 // covers: 000-059, 000-064
 #[test]
-fn an_interrupt_is_told_at_once_and_ends_idle() {
+fn an_interrupt_is_shown_at_once_and_leaves_the_slot_idle() {
     let mut played = Played::ready();
     let interrupt = json!({ "type": "command_accepted", "key": { "token": "t", "id": "esc" },
         "action": { "name": "interrupt" } });
@@ -295,7 +295,7 @@ fn an_interrupt_is_told_at_once_and_ends_idle() {
 
 // covers: 000-055
 #[test]
-fn a_lost_connection_is_not_the_end_but_the_end_of_the_process_is() {
+fn a_lost_connection_keeps_the_slot_active_and_the_end_of_the_process_does_not() {
     let mut played = Played::ready();
     played.turn().says("On it.").then(json!({ "type": "link_lost", "reason": "reset" }));
     assert_eq!((played.face().state, played.face().active), (SlotState::Working, true));
@@ -327,7 +327,7 @@ fn a_resume_that_fails_within_five_seconds_is_told_from_one_that_fails_later() {
 }
 
 #[test]
-fn auto_edit_hides_what_it_answers_and_shows_what_it_could_not() {
+fn auto_edit_hides_requests_that_it_answers_and_shows_the_others() {
     let mut played = Played::ready();
     played.turn();
     let edit = json!({ "kind": "permission", "tool_name": "Edit", "input": { "file_path": "a.rs" } });
@@ -348,7 +348,7 @@ fn auto_edit_hides_what_it_answers_and_shows_what_it_could_not() {
 
 // After the end of a tool, the slot once showed the text of an earlier turn.
 #[test]
-fn no_turn_shows_the_words_of_an_earlier_one() {
+fn a_turn_does_not_show_the_text_of_an_earlier_turn() {
     let mut played = Played::ready();
     played.turn().says("denied: no").ends(json!({ "outcome": "completed" }));
     assert_eq!(played.shows(), shown(SlotState::Idle, "denied: no"), "until something else happens");
@@ -364,7 +364,7 @@ fn no_turn_shows_the_words_of_an_earlier_one() {
 
 // covers: 000-104
 #[test]
-fn an_agent_that_starts_or_is_being_ended_works_as_far_as_the_app_knows() {
+fn an_agent_that_starts_or_ends_is_shown_as_working() {
     let mut played = Played { view: View::new(SessionId::from_u128(1)), seq: 0, at: 0 };
     played.then(json!({ "type": "session_created", "spec": { "agent": "claude", "cwd": "/home/ada/shop" } }));
     played.then(starting(1, None));
@@ -389,7 +389,7 @@ fn an_agent_that_starts_or_is_being_ended_works_as_far_as_the_app_knows() {
 }
 
 #[test]
-fn a_snapshot_replaces_the_state_and_keeps_the_words() {
+fn a_snapshot_replaces_the_state_and_keeps_the_last_text() {
     let mut played = Played::ready();
     played.turn().says("Last words.").then(call("t1", "Bash"));
     let state: State = played.view.state().clone();
@@ -402,7 +402,7 @@ fn a_snapshot_replaces_the_state_and_keeps_the_words() {
 }
 
 #[test]
-fn what_only_this_devices_user_must_know_lasts_until_something_happens() {
+fn a_message_for_one_device_is_shown_until_something_happens() {
     let mut played = Played::ready();
     played.view.note("the session is overloaded; try again".into());
     assert_eq!(played.shows(), shown(SlotState::Idle, "the session is overloaded; try again"));

@@ -14,7 +14,7 @@ async fn stand() -> (Stand, Client<DuplexStream>) {
 
 // covers: 001-008, 001-012, 001-017, 001-045, 001-050, 001-059
 #[tokio::test]
-async fn a_session_lives_from_its_making_to_its_killing() {
+async fn a_session_sends_its_messages_in_order_from_its_creation_to_its_kill() {
     let (stand, mut client) = stand().await;
     let session = client.create("think:hm say:hello tool").await;
     let life = client.until("session.completed").await;
@@ -103,7 +103,7 @@ async fn an_input_after_the_end_of_the_agents_process_goes_on_with_the_conversat
 
 // The CLI withdraws its open requests while it is ended; the dashboard once showed that as the agent's own decision.
 #[tokio::test]
-async fn a_kill_is_told_as_a_kill_and_not_as_the_agents_own_will() {
+async fn a_request_that_a_kill_closes_names_the_kill_as_the_reason() {
     let (stand, mut client) = stand().await;
     for (prompt, resolved) in [("ask", "permission.resolved"), ("questions", "question.resolved")] {
         let session = client.create(prompt).await;
@@ -218,7 +218,7 @@ async fn an_answer_given_elsewhere_closes_the_permission_here_at_once() {
 
 // covers: 001-010, 001-026, 001-052
 #[tokio::test]
-async fn questions_wait_for_inputs_in_their_order() {
+async fn inputs_answer_the_waiting_questions_in_their_order() {
     let (_stand, mut client) = stand().await;
     let session = client.create("questions").await;
     let first = client.one("agent.question").await;
@@ -264,7 +264,7 @@ async fn a_question_of_a_subagent_is_answered_and_nothing_else_is_said_to_it() {
 }
 
 #[tokio::test]
-async fn plans_forms_hooks_and_what_is_newer_have_a_form() {
+async fn plans_forms_hooks_and_unknown_requests_become_permissions_or_questions() {
     let (_stand, mut client) = stand().await;
     let session = client.create("plan form hook other").await;
     let plan = client.one("permission.request").await;
@@ -320,7 +320,7 @@ async fn an_interrupt_stops_the_turn_and_the_session_goes_on() {
 
 // covers: 001-014, 001-015, 001-048
 #[tokio::test]
-async fn a_mode_changes_where_the_agent_takes_it() {
+async fn a_change_of_mode_is_confirmed_or_refused_with_the_reason() {
     let (stand, mut client) = stand().await;
     let session = client.create("say:one").await;
     client.until("session.completed").await;
@@ -348,7 +348,7 @@ async fn a_mode_changes_where_the_agent_takes_it() {
 
 // covers: 001-006
 #[tokio::test]
-async fn asking_is_switched_off_by_owners_alone_and_only_where_that_is_allowed() {
+async fn only_an_owner_may_use_a_mode_that_asks_nobody_and_only_if_allowed() {
     let off = Stand::new().await;
     let mut owner = off.client("own", Role::Owner).await;
     owner
@@ -356,7 +356,7 @@ async fn asking_is_switched_off_by_owners_alone_and_only_where_that_is_allowed()
         .await;
     let (code, why) = owner.error().await;
     assert_eq!(code, "SESSION_CREATE_FAILED");
-    assert!(why.contains("; the setting `policy.allow_bypass` of Portolan decides this"), "{why}");
+    assert!(why.contains("; change the setting `policy.allow_bypass` of Portolan"), "{why}");
     let policy = Policy { bypass: Bypass::ForOwners, ..Policy::default() };
     let stand = Stand::under(Settings { agent: "puppet".into(), ..Settings::default() }, policy).await;
     let create = json!({"prompt": "say:one", "cwd": "/", "permission_mode": "bypassPermissions"});
@@ -382,7 +382,7 @@ async fn asking_is_switched_off_by_owners_alone_and_only_where_that_is_allowed()
 
 // covers: 001-004, 001-005, 001-007
 #[tokio::test]
-async fn what_a_session_is_made_of_reaches_it() {
+async fn the_settings_of_a_create_message_reach_the_session() {
     let (stand, mut client) = stand().await;
     let more = json!({"prompt": "tool", "allowed_tools": ["Read", "Bash(git *)"], "permission_mode": "plan",
                       "model": "opus", "agent": "puppet"});
@@ -415,7 +415,7 @@ async fn text_arrives_while_it_is_written_where_the_client_asks_for_it() {
 
 // covers: 001-043, 001-044, 001-046
 #[tokio::test]
-async fn every_failure_has_the_code_of_its_case() {
+async fn every_failed_message_gets_its_documented_error_code() {
     let (stand, mut client) = stand().await;
     let creates = [
         (json!({"prompt": "say:x", "cwd": "/nowhere/at/all"}), "/nowhere/at/all"),
@@ -467,7 +467,7 @@ async fn every_failure_has_the_code_of_its_case() {
 }
 
 #[tokio::test]
-async fn a_token_that_is_bound_to_sessions_cannot_tell_another_from_none() {
+async fn a_bound_token_gets_the_same_error_for_foreign_and_missing_sessions() {
     let (stand, mut client) = stand().await;
     let (mine, other) = (client.create("say:mine").await, {
         client.until("session.completed").await;
@@ -488,7 +488,7 @@ async fn a_token_that_is_bound_to_sessions_cannot_tell_another_from_none() {
 }
 
 #[tokio::test]
-async fn who_comes_back_gets_its_sessions_back() {
+async fn a_client_that_reconnects_can_attach_to_its_sessions_again() {
     let (stand, mut client) = stand().await;
     let (ada, _) = stand.someone("ada", Role::Operator).await;
     let session = client.create("say:hello subagent ask").await;
@@ -515,7 +515,7 @@ async fn who_comes_back_gets_its_sessions_back() {
 }
 
 #[tokio::test]
-async fn an_old_client_that_comes_back_without_attaching_hears_what_it_asks_for() {
+async fn an_old_client_that_reconnects_without_attaching_gets_the_result_of_its_input() {
     let (stand, mut client) = stand().await;
     let (ada, _) = stand.someone("ada", Role::Operator).await;
     let session = client.create("say:hello subagent").await;
@@ -579,7 +579,7 @@ async fn a_kill_ends_the_agent_even_when_the_disk_is_full() {
 }
 
 #[tokio::test]
-async fn a_message_that_nothing_can_be_recorded_for_is_answered_in_the_end() {
+async fn a_message_that_cannot_be_recorded_gets_an_error_with_the_reason() {
     let (stand, mut client) = stand().await;
     let (owner, _) = stand.someone("owner", Role::Owner).await;
     let session = client.create("say:one wait").await;

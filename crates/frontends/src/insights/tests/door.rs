@@ -296,7 +296,7 @@ async fn an_address_that_others_can_reach_needs_tls() {
 }
 
 #[tokio::test]
-async fn what_is_no_websocket_is_told_what_this_is() {
+async fn a_plain_http_request_gets_426_with_a_token_and_401_without() {
     let open = Open::new(Anonymous::Refused).await;
     let (_, secret) = open.stand.someone("ada", Role::Operator).await;
     let bearer = format!("Authorization: Bearer {secret}");

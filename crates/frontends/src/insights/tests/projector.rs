@@ -192,7 +192,7 @@ fn agents_are_a_tree_with_labels_by_their_place() {
 
 // covers: 001-023, 001-027, 001-053
 #[test]
-fn a_task_runs_in_the_order_of_the_protocol() {
+fn the_messages_of_a_subagents_task_have_the_order_of_the_protocol() {
     let mut scene = Scene::begun();
     scene.play(vec![
         call("X", None, "Agent", ToolKind::Subagent),
@@ -238,7 +238,7 @@ fn a_task_runs_in_the_order_of_the_protocol() {
 
 // The log has only a total for a subagent in the background; the client once got no usage for it.
 #[test]
-fn what_a_subagent_used_is_everything_that_the_log_has_of_it() {
+fn the_usage_of_a_subagent_counts_its_requests_and_the_rest_of_a_larger_sum() {
     let used = |requests: &[TokenUsage], sum: Option<u64>| {
         let mut scene = Scene::begun();
         scene.play(vec![
@@ -346,7 +346,7 @@ fn what_an_agent_says_and_thinks_comes_in_complete_blocks() {
 
 // covers: 001-004
 #[test]
-fn who_asks_for_it_gets_text_while_it_is_written_and_nothing_twice() {
+fn a_client_that_asks_for_deltas_gets_streamed_text_once() {
     let mut scene = Scene::new(Detail::Deltas, Past::Everything);
     let delta = |item: &str, text: &str| Event::Delta { item: item.into(), text: text.into() };
     let begin =
@@ -375,7 +375,7 @@ fn who_asks_for_it_gets_text_while_it_is_written_and_nothing_twice() {
 }
 
 #[test]
-fn an_item_that_streams_when_someone_comes_is_told_from_its_beginning() {
+fn a_late_client_gets_a_streaming_item_from_its_beginning() {
     let mut scene = Scene::new(Detail::Deltas, Past::WhatLasts);
     let mut state = state();
     let mut open = portolan_core::session::state::OpenItem::clone(&open_item("abc"));
@@ -396,7 +396,7 @@ fn open_item(text: &str) -> portolan_core::session::state::OpenItem {
 
 // covers: 001-022, 001-024
 #[test]
-fn a_tool_has_an_object_for_its_input_and_a_text_for_its_result() {
+fn the_input_of_a_tool_is_an_object_and_its_result_is_a_text() {
     let mut scene = Scene::begun();
     let content = vec![
         Content::text("one"),
@@ -431,7 +431,7 @@ fn a_tool_has_an_object_for_its_input_and_a_text_for_its_result() {
 
 // covers: 001-025, 001-038, 001-039, 001-051
 #[test]
-fn what_an_agent_waits_for_is_asked_and_closed_for_everybody() {
+fn every_client_gets_each_request_and_its_end() {
     let mut scene = Scene::begun();
     let question = |text: &str| Question {
         question: text.into(),
@@ -567,7 +567,7 @@ fn tokens_are_counted_once_over_all_agents_and_turns_and_priced_where_no_cost_is
 
 // covers: 001-037
 #[test]
-fn a_mode_that_changes_elsewhere_is_told_and_one_that_does_not_is_not() {
+fn a_message_is_sent_only_when_the_mode_really_changes() {
     let mut scene = Scene::begun();
     let info = |mode: &str| Event::AgentInfo {
         info: Box::new(AgentInfo { mode: Some(mode.into()), ..AgentInfo::default() }),
@@ -581,7 +581,7 @@ fn a_mode_that_changes_elsewhere_is_told_and_one_that_does_not_is_not() {
 
 // covers: 001-044
 #[test]
-fn an_agent_that_never_began_is_a_session_that_could_not_be_made() {
+fn an_agent_that_never_started_is_reported_as_a_failed_creation() {
     let exited = |reason| Event::AgentExited {
         generation: Generation(1),
         exit: Exit {
@@ -601,7 +601,7 @@ fn an_agent_that_never_began_is_a_session_that_could_not_be_made() {
 }
 
 #[test]
-fn who_comes_late_hears_what_lasts_and_then_what_is_open() {
+fn a_late_client_gets_the_lasting_messages_and_then_the_open_ones() {
     let history = vec![
         Event::TurnStarted { turn: 1, origin: TurnOrigin::Prompt },
         said("hello", None),
@@ -709,7 +709,7 @@ fn every_field_is_snake_case_and_none_is_left_out() {
 }
 
 #[test]
-fn an_agent_that_forgot_by_itself_is_told_as_an_error_and_one_that_was_told_to_is_not() {
+fn a_lost_conversation_is_an_error_and_a_requested_reset_is_not() {
     let mut scene = Scene::begun();
     scene.play(vec![Event::ConversationReset { agent_session: None, reason: None }]);
     assert_eq!(scene.all("error"), Vec::<Value>::new());
@@ -723,7 +723,7 @@ fn an_agent_that_forgot_by_itself_is_told_as_an_error_and_one_that_was_told_to_i
 }
 
 #[test]
-fn an_agent_that_falls_asleep_has_not_come_to_its_end() {
+fn an_agent_that_falls_asleep_is_not_reported_as_ended() {
     let exit = |reason| Exit { reason, code: None, signal: None, message: "m".into(), stderr: String::new() };
     for (reason, is_told) in [(ExitReason::Idle, false), (ExitReason::Stopped, true)] {
         let mut scene = Scene::begun();

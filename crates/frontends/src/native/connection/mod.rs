@@ -145,7 +145,9 @@ impl Client {
         let result = match result {
             Ok(Answer::Attached(session, _)) if self.is_full(session) => Err(Refusal::new(
                 RefusalCode::Busy,
-                format!("this connection is attached to {ATTACHMENTS} sessions already; detach from one"),
+                format!(
+                    "this connection is attached to {ATTACHMENTS} sessions already; detach from a session"
+                ),
             )),
             other => other,
         };

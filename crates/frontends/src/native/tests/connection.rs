@@ -13,7 +13,7 @@ const ALL: fn() -> Value = || json!({"after": 0});
 
 // covers: 003-179
 #[tokio::test]
-async fn nothing_is_answered_before_hello_and_nothing_readable_costs_the_connection() {
+async fn only_hello_is_answered_first_and_no_invalid_frame_ends_the_connection() {
     let stand = Stand::new().await;
     let who = stand.someone("ada", Role::Viewer).await;
     let mut client = Client::over(stand.connect(&who, 4096).0).await;
@@ -170,7 +170,7 @@ async fn the_same_command_id_twice_is_done_once() {
 }
 
 #[tokio::test]
-async fn what_is_asked_of_one_session_is_answered_in_order() {
+async fn calls_about_one_session_are_answered_in_their_order() {
     let stand = Stand::new().await;
     let mut client = stand.client("ada", Role::Owner).await;
     let session = client.create("").await;
@@ -275,7 +275,7 @@ async fn a_viewer_reads_and_is_refused_everything_else() {
 }
 
 #[tokio::test]
-async fn every_question_has_its_reply() {
+async fn every_call_gets_its_kind_of_reply() {
     let stand = Stand::new().await;
     let mut client = stand.client("ada", Role::Owner).await;
     let session = client.create("ask").await;
@@ -442,7 +442,7 @@ async fn a_frame_that_breaks_the_websocket_itself_is_answered_with_its_close_cod
 }
 
 #[tokio::test]
-async fn a_client_that_closes_gets_its_code_back() {
+async fn a_client_that_closes_gets_a_close_frame_back() {
     let stand = Stand::new().await;
     let who = stand.someone("ada", Role::Viewer).await;
     let (io, served) = stand.connect(&who, 4096);

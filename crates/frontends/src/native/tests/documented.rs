@@ -123,7 +123,7 @@ fn every_frontend_that_can_have_a_listener_of_its_own_is_named_on_the_page() {
 }
 
 #[test]
-fn the_rate_on_the_page_is_the_doors() {
+fn the_documented_rate_is_the_rate_of_the_door() {
     let limits = portolan_host::door::DoorLimits::default();
     assert_eq!(limits.request_burst, 1000);
     let row = format!(

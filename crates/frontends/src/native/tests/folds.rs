@@ -211,7 +211,7 @@ fn check(file: &str, text: &str) {
 }
 
 #[tokio::test]
-async fn what_core_folds_from_recordings_is_what_the_page_is_held_to() {
+async fn the_expected_states_of_the_page_for_recordings_come_from_core() {
     let (mut text, mut seen) = (String::new(), BTreeSet::new());
     // Many recordings of different versions differ only in their text: a recording without a new kind of entry is left
     // out.
@@ -227,7 +227,7 @@ async fn what_core_folds_from_recordings_is_what_the_page_is_held_to() {
 }
 
 #[test]
-fn what_core_folds_from_every_kind_of_event_is_what_the_page_is_held_to() {
+fn the_expected_states_of_the_page_for_every_kind_of_event_come_from_core() {
     check("every-kind.jsonl", &made("every kind", every_kind(), 1));
     check("uncertain.jsonl", &made("more uncertain commands than are kept", uncertain(), 64));
 }

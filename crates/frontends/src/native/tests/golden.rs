@@ -176,7 +176,7 @@ fn one_of_each() -> Vec<ServerFrame> {
 }
 
 #[test]
-fn the_frames_of_the_server_are_what_they_were() {
+fn the_frames_of_the_server_have_not_changed() {
     let lines: Vec<String> =
         one_of_each().iter().map(|frame| String::from_utf8(frame_of(frame).to_vec()).unwrap()).collect();
     if std::env::var_os("UPDATE").is_some() {
@@ -195,7 +195,7 @@ fn every_frame_of_the_server_reads_back() {
 }
 
 #[test]
-fn the_close_codes_are_what_they_were() {
+fn the_close_codes_have_not_changed() {
     let codes =
         [ClosingReason::Stopping, ClosingReason::TooSlow, ClosingReason::TokenGone, ClosingReason::Protocol];
     assert_eq!(codes.map(ClosingReason::code), [1012, 4008, 4001, 1008]);

@@ -196,7 +196,7 @@ async fn every_route_is_served_and_all_but_the_open_ones_take_a_token() {
 }
 
 #[tokio::test]
-async fn a_switch_in_an_address_is_on_by_its_name_alone_and_a_limit_is_at_least_one() {
+async fn a_query_flag_without_a_value_is_true_and_a_limit_is_at_least_one() {
     let http = Http::new().await;
     let session = http.create("say one").await;
     let away = json!({"name": "archive", "archived": true});
@@ -226,7 +226,7 @@ async fn a_switch_in_an_address_is_on_by_its_name_alone_and_a_limit_is_at_least_
 }
 
 #[tokio::test]
-async fn asking_is_switched_off_neither_by_rest_nor_by_websocket_unless_an_owner_may() {
+async fn over_rest_and_websocket_only_an_owner_may_use_a_mode_that_asks_nobody() {
     let allowed = Policy { bypass: Bypass::ForOwners, ..Policy::default() };
     let forbidden = Some("forbidden");
     for (policy, for_owner) in [(Policy::default(), forbidden), (allowed, None)] {
@@ -302,7 +302,7 @@ async fn a_session_lives_its_whole_life_by_rest() {
 }
 
 #[tokio::test]
-async fn past_conversations_are_asked_for_and_taken_up_by_rest() {
+async fn past_conversations_are_listed_and_imported_by_rest() {
     let mut http = Http::new().await;
     let nothing = json!({"reply": "past", "past": []});
     assert_eq!(http.get("/api/v1/past?limit=5&cwd=/").await, (200, nothing));
@@ -482,7 +482,7 @@ async fn events_come_by_sse_and_last_event_id_goes_on_where_they_broke_off() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_quiet_stream_beats_and_ends_with_its_token() {
+async fn a_quiet_stream_sends_heartbeats_and_ends_with_its_token() {
     let mut http = Http::new().await;
     let session = http.create("").await;
     let (info, secret) = http.stand.native.tokens.create("bob", Role::Viewer, None, None).await.unwrap();

@@ -40,7 +40,7 @@ impl Owner {
 }
 
 #[tokio::test]
-async fn a_replaced_secret_makes_no_token_by_a_request_that_waited() {
+async fn a_request_that_waited_creates_no_token_after_its_secret_was_replaced() {
     let daemon = Daemon::new().await;
     let owner = Owner::of(&daemon).await;
     let bearer = format!("Authorization: {}", owner.bearer());
@@ -54,7 +54,7 @@ async fn a_replaced_secret_makes_no_token_by_a_request_that_waited() {
 }
 
 #[tokio::test]
-async fn a_revoked_operator_makes_no_session_by_a_request_that_waited() {
+async fn a_request_that_waited_creates_no_session_after_its_token_was_revoked() {
     let daemon = Daemon::new().await;
     let tokens = &daemon.stand.native.tokens;
     let (ada, secret) = tokens.create("operator", Role::Operator, None, None).await.unwrap();
@@ -71,7 +71,7 @@ async fn a_revoked_operator_makes_no_session_by_a_request_that_waited() {
 }
 
 #[tokio::test]
-async fn a_hello_by_a_secret_that_was_replaced_after_the_upgrade_is_refused() {
+async fn a_hello_is_refused_if_its_secret_was_replaced_after_the_upgrade() {
     let daemon = Daemon::new().await;
     let owner = Owner::of(&daemon).await;
     let hello = json!({"type": "hello", "protocol": 1, "client": {"name": "test"}});
@@ -133,7 +133,7 @@ async fn an_event_stream_of_a_revoked_token_says_why_and_ends_in_order() {
 }
 
 #[tokio::test]
-async fn whoever_ends_their_own_token_or_login_is_told_that_it_is_done() {
+async fn a_client_that_ends_its_own_token_or_login_still_gets_the_answer() {
     let daemon = Daemon::new().await;
     let tokens = &daemon.stand.native.tokens;
     let ask = async |request: String, lines: String| {

@@ -52,7 +52,7 @@ impl AccessCheck {
 }
 
 fn locked_out(left: u32) -> Denied {
-    Denied::too_often("too many wrong credentials from this address", left)
+    Denied::too_often("too many wrong credentials from this address; wait, then use a valid token", left)
 }
 
 fn is_loopback(address: Option<IpAddr>) -> bool {

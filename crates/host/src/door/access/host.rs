@@ -95,12 +95,13 @@ impl HostCheck {
             Arrival::Tcp { local, secure, .. } if host.is_loopback_name() => {
                 let scheme = if *secure { "https" } else { "http" };
                 format!(
-                    "use `{scheme}://{local}`: this server listens at that address alone, and under other names of this \
-                     machine another user's program may answer; add a safe name to `hosts` under [listen]"
+                    "use `{scheme}://{local}`: this server listens only at that address, and another name of this \
+                     machine may lead to a program of another user; to allow a safe name, add the name to `hosts` \
+                     under [listen]"
                 )
             }
             Arrival::Tcp { .. } | Arrival::Unix | Arrival::Unknown => {
-                "this is not a name of this server; to accept the name, add it to `hosts` under [listen]"
+                "the Host header holds no name of this server; to allow the name, add it to `hosts` under [listen]"
                     .to_owned()
             }
         };

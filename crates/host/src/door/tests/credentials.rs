@@ -64,7 +64,7 @@ async fn open_paths_are_open_for_reading_only() {
 
 // covers: 003-004
 #[tokio::test]
-async fn a_token_says_who_comes_and_what_it_is_bound_to() {
+async fn a_token_gives_its_name_role_and_sessions_and_no_more() {
     let stand = Stand::new().await;
     let session = SessionId::new();
     let (info, secret) =
@@ -249,7 +249,7 @@ async fn an_own_authenticator_replaces_the_tokens() {
 }
 
 #[tokio::test]
-async fn a_standing_that_is_over_lets_nobody_in_whoever_returns_it() {
+async fn access_that_has_ended_lets_nobody_in_even_if_an_authenticator_returns_it() {
     #[derive(Debug)]
     struct Late(CancellationToken);
     impl Authenticator for Late {

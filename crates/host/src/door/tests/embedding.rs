@@ -50,7 +50,7 @@ async fn a_router_served_by_another_program_knows_configured_names_only() {
 }
 
 #[tokio::test]
-async fn a_guest_that_the_checks_did_not_see_is_unknown() {
+async fn a_guest_that_did_not_pass_the_checks_is_refused() {
     let (router, _) = guarded(DoorSettings::default()).await;
     let mut request = request("/api/v1/who", &[("host", b"127.0.0.1:7420")]);
     let (name, via) = ("forged".into(), "api".into());

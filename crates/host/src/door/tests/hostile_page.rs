@@ -60,7 +60,7 @@ async fn our_own_page_gets_in_by_cookie_and_key() {
 }
 
 #[tokio::test]
-async fn names_of_this_machine_at_which_we_do_not_listen_are_not_ours() {
+async fn other_names_of_this_machine_are_refused_unless_configured() {
     let stand = Stand::new().await;
     let (cookie, key) = stand.browser().await;
     let port = stand.address.port();

@@ -347,7 +347,7 @@ async fn a_device_without_any_access_gets_no_ticket() {
 }
 
 #[tokio::test]
-async fn a_device_that_cannot_be_let_in_leaves_neither_a_token_nor_a_browser() {
+async fn a_failed_login_of_a_device_leaves_neither_a_token_nor_a_browser() {
     let stand = Stand::new().await;
     let ticket = stand.pairing("phone").unwrap();
     // The store takes the token, and loses the browser.

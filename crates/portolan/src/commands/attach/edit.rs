@@ -67,7 +67,7 @@ fn edit_text(text: &str) -> Result<String, String> {
         .status()
         .map_err(|error| format!("the editor `{program}` cannot be started: {error}; set EDITOR"))?;
     if !ended.success() {
-        return Err(format!("the editor `{program}` failed; set EDITOR to another"));
+        return Err(format!("the editor `{program}` failed; set EDITOR to another editor"));
     }
     std::fs::read_to_string(file.path()).map_err(|error| error.to_string())
 }

@@ -154,7 +154,7 @@ pub(super) async fn list(
         return records.iter().try_for_each(output::json);
     }
     if records.is_empty() {
-        output::note("there is no such record");
+        output::note("no record matches");
         return Ok(());
     }
     let mut rows = vec![["RECORD", "TIME", "WHAT", "WHO", "SESSION", "ABOUT"].map(str::to_owned).to_vec()];

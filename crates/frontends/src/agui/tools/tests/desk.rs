@@ -58,7 +58,7 @@ async fn a_result_that_comes_first_is_kept_for_its_call_and_used_once() {
 
 // covers: 004-032
 #[tokio::test(start_paused = true)]
-async fn a_page_that_never_answers_and_one_that_is_not_there_cost_the_agent_a_limited_time() {
+async fn a_call_fails_after_a_limited_time_without_a_page_or_without_an_answer() {
     let desk = Arc::new(Desk::default());
     let began = tokio::time::Instant::now();
     let alone = call(&desk, "alone").await;
@@ -77,7 +77,7 @@ async fn a_page_that_never_answers_and_one_that_is_not_there_cost_the_agent_a_li
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_that_a_page_shows_has_the_time_of_an_answer_and_a_run_may_still_take_it_over() {
+async fn a_call_that_a_page_shows_waits_as_long_as_for_an_answer_and_a_run_may_take_it_over() {
     let desk = Arc::new(Desk::default());
     assert!(!desk.shown(), "nothing waits");
     let began = tokio::time::Instant::now();
@@ -93,7 +93,7 @@ async fn a_call_that_a_page_shows_has_the_time_of_an_answer_and_a_run_may_still_
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_result_that_is_too_long_is_told_as_an_error_early_or_not() {
+async fn a_result_that_is_too_long_is_an_error_even_if_it_comes_before_its_call() {
     let desk = Arc::new(Desk::default());
     let long = "x".repeat(2049);
     let waits = call(&desk, "waits").await;
@@ -104,7 +104,7 @@ async fn a_result_that_is_too_long_is_told_as_an_error_early_or_not() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_user_who_goes_on_and_the_end_of_a_turn_end_what_waits() {
+async fn a_new_message_or_the_end_of_the_turn_ends_waiting_calls() {
     let desk = Arc::new(Desk::default());
     let overtaken = call(&desk, "one").await;
     desk.give_up(NoResult::Overtaken);
@@ -119,7 +119,7 @@ async fn a_user_who_goes_on_and_the_end_of_a_turn_end_what_waits() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_that_is_cut_waits_no_longer_and_may_be_made_again() {
+async fn a_cancelled_call_stops_waiting_and_may_be_made_again() {
     let desk = Arc::new(Desk::default());
     let cut = call(&desk, "one").await;
     cut.abort();
@@ -134,7 +134,7 @@ async fn a_call_that_is_cut_waits_no_longer_and_may_be_made_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn no_more_calls_wait_and_no_more_results_are_kept_than_there_is_room_for() {
+async fn waiting_calls_and_early_results_have_limits() {
     let desk = Arc::new(Desk::default());
     let mut calls = Vec::new();
     for n in 0..32 {

@@ -24,7 +24,7 @@ async fn the_prompt_for_a_tool_that_the_page_offers_is_answered_and_says_by_whom
 }
 
 #[tokio::test]
-async fn nothing_else_is_allowed_by_it() {
+async fn an_offer_allows_no_other_tool_and_no_other_session() {
     let stand = Stand::new().await;
     let (session, without_page) = (stand.session().await, stand.session().await);
     stand.offer(session, &["addTask"]).await;
@@ -54,7 +54,7 @@ async fn nothing_else_is_allowed_by_it() {
 }
 
 #[tokio::test]
-async fn what_was_asked_before_the_offer_waits_and_an_offer_that_ends_allows_nothing() {
+async fn a_request_from_before_the_offer_waits_and_an_ended_offer_allows_nothing() {
     let stand = Stand::new().await;
     let (before, after) = (stand.session().await, stand.session().await);
     let name = format!("{PREFIX}clear");
@@ -76,7 +76,7 @@ async fn lent(stand: &Stand, session: SessionId) -> usize {
 
 // covers: 004-042
 #[tokio::test]
-async fn an_offer_that_meets_the_end_of_its_page_lends_nothing() {
+async fn an_offer_of_a_page_that_is_gone_allows_nothing() {
     let stand = Stand::new().await;
     let session = stand.session().await;
     let tools = &stand.tools;
@@ -94,7 +94,7 @@ async fn an_offer_that_meets_the_end_of_its_page_lends_nothing() {
 
 // covers: 004-042
 #[tokio::test]
-async fn an_offer_to_an_agent_that_has_ended_lends_nothing() {
+async fn an_offer_to_an_agent_that_has_ended_allows_nothing() {
     let stand = Stand::new().await;
     let session = stand.session().await;
     stand.act(session, Action::Stop).await;

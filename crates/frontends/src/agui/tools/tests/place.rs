@@ -71,7 +71,7 @@ async fn a_call_that_failed_in_the_page_has_failed_for_the_agent() {
 }
 
 #[tokio::test]
-async fn what_the_page_cannot_do_is_told_to_the_model_in_words() {
+async fn a_call_that_the_page_cannot_carry_out_gets_an_error_in_words() {
     let limits = Limits { page: Duration::from_millis(50), ..Limits::default() };
     let stand = Stand::with(limits).await;
     let session = stand.session().await;
@@ -90,7 +90,7 @@ async fn what_the_page_cannot_do_is_told_to_the_model_in_words() {
 
 // covers: 004-127
 #[tokio::test]
-async fn what_is_no_longer_mounted_is_no_longer_offered() {
+async fn a_tool_that_the_page_no_longer_has_is_no_longer_offered() {
     let stand = Stand::new().await;
     let session = stand.session().await;
     stand.offer(session, &["addTask", "clear"]).await;
@@ -106,7 +106,7 @@ async fn what_is_no_longer_mounted_is_no_longer_offered() {
 }
 
 #[tokio::test]
-async fn a_set_that_changes_within_a_turn_is_told_by_a_notification() {
+async fn a_change_of_the_tools_within_a_turn_sends_a_notification() {
     let stand = Stand::new().await;
     let session = stand.session().await;
     let (_, mut agent) = stand.offer(session, &["addTask"]).await;
@@ -124,7 +124,7 @@ async fn a_set_that_changes_within_a_turn_is_told_by_a_notification() {
 }
 
 #[tokio::test]
-async fn nobody_without_the_secret_of_that_agent_gets_anything() {
+async fn only_the_secret_of_the_sessions_agent_gives_access_to_its_tools() {
     let stand = Stand::new().await;
     let (session, other) = (stand.session().await, stand.session().await);
     stand.offer(session, &["addTask"]).await;
@@ -148,7 +148,7 @@ async fn nobody_without_the_secret_of_that_agent_gets_anything() {
 }
 
 #[tokio::test]
-async fn nonsense_and_too_much_are_refused_and_the_place_goes_on() {
+async fn invalid_and_oversized_messages_are_refused_and_the_server_goes_on() {
     let stand = Stand::new().await;
     let session = stand.session().await;
     let (_, mut agent) = stand.offer(session, &["addTask"]).await;
@@ -165,7 +165,7 @@ async fn nonsense_and_too_much_are_refused_and_the_place_goes_on() {
 }
 
 #[tokio::test]
-async fn connections_that_are_only_begun_do_not_pile_up() {
+async fn the_number_of_unfinished_connections_is_limited() {
     let stand = Stand::new().await;
     let session = stand.session().await;
     stand.offer(session, &["addTask"]).await;
@@ -180,7 +180,7 @@ async fn connections_that_are_only_begun_do_not_pile_up() {
 }
 
 #[tokio::test]
-async fn a_connection_that_is_only_begun_loses_its_place_after_a_while() {
+async fn an_unfinished_connection_is_dropped_after_a_while() {
     let stand = Stand::with(Limits { connect: Duration::from_millis(1), ..Limits::default() }).await;
     let session = stand.session().await;
     stand.offer(session, &["addTask"]).await;
@@ -225,7 +225,7 @@ async fn an_agent_that_connects_anew_again_and_again_keeps_its_newest_connection
 }
 
 #[tokio::test]
-async fn with_the_agent_its_place_ends_and_so_does_what_waits_there() {
+async fn the_end_of_an_agent_ends_its_tool_server_and_waiting_calls() {
     let stand = Stand::new().await;
     let session = stand.session().await;
     let (_, agent) = stand.offer(session, &["addTask"]).await;
