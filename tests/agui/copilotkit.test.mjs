@@ -43,9 +43,8 @@ after(async () => {
   await model?.stop();
 });
 
-/** The app in a page of its own, on this thread. */
-async function open({ thread, approvals = 'event' } = {}) {
-  const isNew = thread === undefined;
+/** The app in a page of its own, on this thread. `isNew`: nothing runs in the thread, so its connects end. */
+async function open({ thread, isNew = thread === undefined, approvals = 'event' } = {}) {
   thread ??= await daemon.session();
   const page = await (await browser.newContext()).newPage();
   page.setDefaultTimeout(PATIENCE);
@@ -157,7 +156,7 @@ test('a reload brings the conversation back once, and a run that goes on is seen
 });
 
 test('a reload while Claude starts loses nothing: the first message is shown, and its answer', async () => {
-  const chat = await open({ thread: randomUUID() });
+  const chat = await open({ thread: randomUUID(), isNew: true });
   // A reload cancels a request that has not left the browser. The answer begins when the message is recorded, long
   // before Claude has started.
   const recorded = chat.page.waitForResponse((response) => response.url().endsWith('/run'));
