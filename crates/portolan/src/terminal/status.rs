@@ -57,7 +57,7 @@ pub(crate) fn line(state: &State, present: &[Presence]) -> Line {
     match summary.parked() {
         Some(parked) => parts.push(parked),
         None if summary.queued > 0 => {
-            parts.push(format!("{} queued", tools::count(summary.queued as usize, "prompt")))
+            parts.push(format!("{} queued", tools::count(summary.queued as usize, "prompt")));
         }
         None => {}
     }
