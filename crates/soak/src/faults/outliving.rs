@@ -160,7 +160,7 @@ async fn answer_or_ask(
         let answer =
             serde_json::json!({ "name": "answer", "request": request, "answer": { "kind": "allow" } });
         link.command(session, answer).await?;
-    } else if ["idle", "terminated", "error"]
+    } else if ["idle", "connected", "terminated", "error"]
         .contains(&state["summary"]["status"].as_str().unwrap_or_default())
     {
         link.prompt(session, ASK).await?;
@@ -174,8 +174,10 @@ fn state(place: &Place, session: &str) -> Result<Value> {
     shown.get("state").cloned().context("a session without a state")
 }
 
+/// Whether the session takes a prompt at once. An agent that runs and has had no turn yet is `connected`.
 fn idle(place: &Place, session: &str) -> Result<bool> {
-    Ok(state(place, session)?["summary"]["status"] == "idle")
+    let state = state(place, session)?;
+    Ok(["idle", "connected"].contains(&state["summary"]["status"].as_str().unwrap_or_default()))
 }
 
 /// Lets both sessions come to rest.

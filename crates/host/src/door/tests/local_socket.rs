@@ -67,7 +67,7 @@ async fn a_process_inside_an_agents_tree_is_refused() {
     for request in ["GET /api/v1/who", "GET /healthz"] {
         let answer = ask(&local.path, request, &[&local.stand.bearer()]).await;
         assert_eq!(answer.refused(), forbidden(403));
-        assert!(answer.body.contains("an agent started it"));
+        assert!(answer.body.contains("an agent started the process"));
     }
     let uid = rustix::process::getuid().as_raw();
     let refused = |attempts| {
