@@ -5,7 +5,7 @@
 
 use std::process::Command;
 
-use anyhow::{Result, bail};
+use anyhow::{Context as _, Result, bail};
 use clap::Args;
 
 use crate::{
@@ -22,6 +22,15 @@ const PROPERTIES: &str = "properties";
 
 /// The name of the page's long history for `--only`.
 const PAGE: &str = "page";
+
+/// The name of the fault that needs a program of another version.
+const UPGRADES: &str = "upgrades";
+
+/// The variable that gives a build another version than its manifest.
+const BUILD_VERSION: &str = "PORTOLAN_BUILD_VERSION";
+
+/// The version of the program that upgrades go to.
+const NEXT_VERSION: &str = "9.9.9-next";
 
 /// How many entries the page's long history has. The tests have 100,000.
 const ENTRIES: &str = "1000000";
@@ -52,9 +61,18 @@ pub(crate) fn soak(options: &Options) -> Result<()> {
     let is_fault = |name: &String| ![FUZZ, PROPERTIES, PAGE].contains(&name.as_str());
     let mut failed = Vec::new();
     if options.only.is_empty() || options.only.iter().any(is_fault) {
+        let next = target().join("release/portolan-next");
+        if wanted(UPGRADES) && !options.share {
+            run(cargo(["build", "--release", "--locked", "-p", "portolan"]).env(BUILD_VERSION, NEXT_VERSION))?;
+            std::fs::copy(target().join("release/portolan"), &next)
+                .context("cannot keep the next version")?;
+        }
         let build = ["build", "--release", "--locked", "-p", "portolan", "-p", "portolan-soak"];
         run(&mut cargo(build))?;
         let mut soak = Command::new(target().join("release/portolan-soak"));
+        if wanted(UPGRADES) && !options.share {
+            soak.env("PORTOLAN_SOAK_NEXT", next);
+        }
         for name in options.only.iter().filter(|name| is_fault(name)) {
             soak.args(["--only", name]);
         }

@@ -17,8 +17,12 @@ use crate::{
     home::{Home, Record},
 };
 
-/// The version of this program. A daemon of another version causes a warning.
-pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
+/// The version of this program. A daemon of another version causes a warning. The variable at build time is for tests of
+/// upgrades, which need two versions of one source.
+pub(crate) const VERSION: &str = match option_env!("PORTOLAN_BUILD_VERSION") {
+    Some(version) => version,
+    None => env!("CARGO_PKG_VERSION"),
+};
 
 /// Whether to start a daemon if none runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

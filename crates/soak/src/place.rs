@@ -72,6 +72,27 @@ impl Place {
         self.home.configure(&format!("[limits]\nshutdown_grace_seconds = 1\n{more}"));
     }
 
+    /// The same place with a program that is installed in a folder of its own, where [`Place::upgrade`] replaces it.
+    pub fn installed(self) -> Result<Self> {
+        let program = self.work.path().join("portolan");
+        fs::copy(&self.program, &program)?;
+        let home = Home::new(&program);
+        fs::copy(self.home.path().join("portolan.toml"), home.path().join("portolan.toml"))?;
+        Ok(Self { home, program, ..self })
+    }
+
+    /// Replaces the installed program by this one, as a package manager does, and restarts the daemon with it.
+    pub fn upgrade(&self, program: &Path) -> Result<Door> {
+        let beside = self.program.with_extension("new");
+        fs::copy(program, &beside)?;
+        fs::rename(&beside, &self.program)?;
+        let ran = tokio::task::block_in_place(|| self.home.run(["restart"]));
+        if ran.code != 0 {
+            bail!("the restart failed: {ran:?}");
+        }
+        self.door()
+    }
+
     /// The program under test.
     pub fn program(&self) -> &Path {
         &self.program

@@ -62,6 +62,26 @@ fn a_daemon_that_is_killed_beside_living_agents_loses_and_doubles_nothing() {
 }
 
 #[test]
+fn a_daemon_that_is_killed_beside_claude_code_loses_and_doubles_nothing() {
+    share("outliving-claude");
+}
+
+#[test]
+fn a_daemon_that_is_killed_beside_codex_loses_and_doubles_nothing() {
+    share("outliving-codex");
+}
+
+#[test]
+fn an_upgrade_takes_over_running_agents() {
+    share("upgrades");
+}
+
+#[test]
+fn an_agent_that_talks_without_a_daemon_loses_nothing() {
+    share("away");
+}
+
+#[test]
 fn a_killed_holder_leaves_nothing_open_and_no_process() {
     share("holders");
 }

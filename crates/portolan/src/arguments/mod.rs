@@ -32,7 +32,7 @@ pub(crate) use session::{Answer, Approve, Attach, ExportFormat, Mcp, Rule, Send,
 #[derive(Debug, Parser)]
 #[command(
     name = "portolan",
-    version,
+    version = crate::target::VERSION,
     propagate_version = true,
     max_term_width = 100,
     disable_help_subcommand = true

@@ -102,6 +102,22 @@ pub const ALL: &[Fault] = &[
         run: |run| boxed(outliving::daemons(run)),
     },
     Fault {
+        name: "outliving-claude",
+        what: "the same beside Claude Code",
+        run: |run| boxed(outliving::claude(run)),
+    },
+    Fault { name: "outliving-codex", what: "the same beside Codex", run: |run| boxed(outliving::codex(run)) },
+    Fault {
+        name: "upgrades",
+        what: "another version replaces the program beside running agents",
+        run: |run| boxed(outliving::upgrades(run)),
+    },
+    Fault {
+        name: "away",
+        what: "no daemon comes while an agent talks",
+        run: |run| boxed(outliving::away(run)),
+    },
+    Fault {
         name: "holders",
         what: "kill -9 of the processes that hold agents",
         run: |run| boxed(outliving::holders(run)),
