@@ -4,7 +4,7 @@
 //! that a new daemon sends each of them once; and which questions of the agent wait for a daemon that never heard of
 //! them in the end.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet, btree_map::Entry};
 
 use portolan_core::{
     Event,
@@ -52,6 +52,8 @@ impl Business {
             Report::Started { .. }
             | Report::CutOff { .. }
             | Report::Delivered(_)
+            | Report::Missing { .. }
+            | Report::Remark { .. }
             | Report::LinkLost { .. }
             | Report::LinkRestored => {}
         }
@@ -86,7 +88,13 @@ impl Business {
         if instruction.id == InstructionId::UNRECORDED {
             return true;
         }
-        self.taken.insert(instruction.id, None).is_none()
+        match self.taken.entry(instruction.id) {
+            Entry::Occupied(_) => false,
+            Entry::Vacant(vacant) => {
+                vacant.insert(None);
+                true
+            }
+        }
     }
 
     fn close(&mut self, key: &str) {

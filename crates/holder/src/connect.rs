@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// How long a holder may take to answer. It answers at once, unless the machine is overloaded.
-const ANSWER: Duration = Duration::from_secs(10);
+pub(crate) const ANSWER: Duration = Duration::from_secs(10);
 
 /// A holder that has answered.
 #[derive(Debug)]
@@ -64,7 +64,7 @@ impl Connection {
     async fn hear(&mut self) -> io::Result<FromHolder> {
         match self.reader.next::<FromHolder>().await? {
             Some(Frame::Message(message)) => Ok(message),
-            Some(Frame::Report(..)) => {
+            Some(Frame::Report(..) | Frame::Unreadable(_)) => {
                 Err(io::Error::new(io::ErrorKind::InvalidData, "a report came too early"))
             }
             None => Err(io::ErrorKind::UnexpectedEof.into()),

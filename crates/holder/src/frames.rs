@@ -59,6 +59,8 @@ pub(crate) enum ToHolder {
         received: u64,
         /// The instructions that are not settled as far as the daemon knows.
         unsettled: BTreeSet<InstructionId>,
+        /// The incarnation of the home. After a restore of the home's database the numbers above mean nothing.
+        incarnation: String,
     },
     /// An instruction for the agent.
     Instruct(Instruction),
@@ -103,6 +105,8 @@ pub(crate) struct Launching {
     pub(crate) tmux: Option<String>,
     /// What the user should know about the place in which the agent runs.
     pub(crate) remark: Option<String>,
+    /// The incarnation of the home.
+    pub(crate) incarnation: String,
 }
 
 /// How long an agent goes on without a daemon.
@@ -205,6 +209,8 @@ pub enum State {
 pub(crate) enum Frame<M> {
     Message(M),
     Report(u64, Report),
+    /// A report that came whole and cannot be read. Its number, if that can be trusted.
+    Unreadable(Option<u64>),
 }
 
 /// Appends a message as a frame.
@@ -227,11 +233,19 @@ pub(crate) fn put_report(into: &mut BytesMut, number: u64, mut report: Report) -
     into.put_u64_le(number);
     into.put_u32_le(0);
     let json = into.len();
-    serde_json::to_writer((&mut *into).writer(), &report).map_err(io::Error::other)?;
+    if let Err(error) = serde_json::to_writer((&mut *into).writer(), &report) {
+        into.truncate(start);
+        return Err(io::Error::other(error));
+    }
     let json_length = into.len() - json;
     into[json - 4..json].copy_from_slice(&(json_length as u32).to_le_bytes());
     into.put_slice(&raw);
     let length = into.len() - start - 4;
+    if length > MAX_BODY {
+        into.truncate(start);
+        let why = format!("a report of {length} bytes is longer than {MAX_BODY}");
+        return Err(io::Error::new(io::ErrorKind::InvalidData, why));
+    }
     let sum = checksum(&into[start + 4 + 9..]);
     into[start..start + 4].copy_from_slice(&(length as u32).to_le_bytes());
     into[start + 5..start + 13].copy_from_slice(&sum.to_le_bytes());
@@ -251,9 +265,18 @@ pub(crate) fn report_number(body: &[u8]) -> Option<u64> {
     Some(u64::from_le_bytes(bytes.try_into().ok()?))
 }
 
+/// A report that cannot be read.
+#[derive(Debug, thiserror::Error)]
+#[error("a report cannot be read: {why}")]
+pub(crate) struct Unreadable {
+    /// Its number, if the record is as it was written: another version may have written it.
+    pub(crate) number: Option<u64>,
+    why: String,
+}
+
 /// Reads a report's body.
-pub(crate) fn report_in(mut body: Bytes) -> io::Result<(u64, Report)> {
-    let damaged = || io::Error::new(io::ErrorKind::InvalidData, "a report is damaged");
+pub(crate) fn report_in(mut body: Bytes) -> Result<(u64, Report), Unreadable> {
+    let damaged = || Unreadable { number: None, why: "it is damaged".into() };
     if body.len() < REPORT_HEAD || body[0] != REPORT {
         return Err(damaged());
     }
@@ -268,7 +291,8 @@ pub(crate) fn report_in(mut body: Bytes) -> io::Result<(u64, Report)> {
         return Err(damaged());
     }
     let json = body.split_to(json_length);
-    let mut report: Report = serde_json::from_slice(&json).map_err(io::Error::other)?;
+    let mut report: Report = serde_json::from_slice(&json)
+        .map_err(|error| Unreadable { number: Some(number), why: error.to_string() })?;
     if let Some(raw) = report.raw().filter(|_| !body.is_empty()) {
         *raw = Some(body);
     }
@@ -321,7 +345,13 @@ impl<R: AsyncRead + Unpin> Reader<R> {
     pub(crate) fn ready<M: for<'de> Deserialize<'de>>(&mut self) -> io::Result<Option<Frame<M>>> {
         let Some(body) = take_body(&mut self.read)? else { return Ok(None) };
         if body.first() == Some(&REPORT) {
-            return report_in(body).map(|(number, report)| Some(Frame::Report(number, report)));
+            return Ok(Some(match report_in(body) {
+                Ok((number, report)) => Frame::Report(number, report),
+                Err(error) => {
+                    tracing::warn!(%error, "a report is left out");
+                    Frame::Unreadable(error.number)
+                }
+            }));
         }
         let message = serde_json::from_slice(&body);
         message.map(|message| Some(Frame::Message(message))).map_err(io::Error::other)
@@ -377,8 +407,16 @@ mod tests {
         put_report(&mut damaged, 1, Report::Ready).unwrap();
         let last = damaged.len() - 1;
         damaged[last] ^= 1;
-        for bytes in [&too_long[..], cut, &damaged, b"\x02\0\0\0{}", b"\x01\0\0\0R", b"\0\0\0\0"] {
+        for bytes in [&too_long[..], cut, b"\x02\0\0\0{}", b"\0\0\0\0"] {
             assert!(Reader::new(bytes).next::<ToHolder>().await.is_err(), "{bytes:?}");
+        }
+        // The frames behind a report that cannot be read can be read.
+        for bytes in [&damaged[..], b"\x01\0\0\0R"] {
+            let mut both = bytes.to_vec();
+            both.extend_from_slice(&frame(&ToHolder::Stop {}));
+            let mut reader = Reader::new(&both[..]);
+            assert_eq!(reader.next::<ToHolder>().await.unwrap(), Some(Frame::Unreadable(None)));
+            assert_eq!(reader.next().await.unwrap(), Some(Frame::Message(ToHolder::Stop {})));
         }
     }
 

@@ -9,6 +9,8 @@ use std::{
 };
 
 use indexmap::IndexMap;
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+
 use portolan_core::{
     Capabilities, SessionId, SessionSpec,
     ports::{
@@ -39,14 +41,23 @@ const STOPPING: Duration = Duration::from_secs(10);
 /// How long a holder may take to end once its agent was killed.
 const KILLING: Duration = Duration::from_secs(15);
 
+/// How long a process may take to be gone after SIGKILL.
+const DYING: Duration = Duration::from_secs(5);
+
 /// How long the relays may take at the end of the daemon.
 const LAST_WORDS: Duration = Duration::from_secs(2);
 
 /// Between two looks at a lock.
 const LOOK: Duration = Duration::from_millis(5);
 
-/// A holder that lives must answer. It is asked so many times before the session is given up.
+/// A holder that lives must let a daemon in. After so many tries its agent is ended.
 const TRIES: usize = 3;
+
+/// A holder that does not answer at all is asked fewer times, because each time takes long.
+const SILENT_TRIES: usize = 2;
+
+/// Between two tries.
+const BETWEEN: Duration = Duration::from_millis(100);
 
 /// What every holder is started with.
 #[derive(Clone, Debug)]
@@ -63,6 +74,9 @@ pub struct Settings {
     pub context: Value,
     /// How long agents go on without a daemon.
     pub linger: Linger,
+    /// The incarnation of the home: another one means that the home's database was replaced, and that what a running
+    /// holder counts is no longer what the database counts.
+    pub incarnation: String,
 }
 
 /// The holders of a home. Cheap to clone.
@@ -87,7 +101,13 @@ impl Holders {
 
     /// The same agent, but its processes belong to holders.
     pub fn held(&self, agent: Arc<dyn Agent>, place: Place) -> Held {
-        Held { agent, holders: self.clone(), place }
+        Held { agent, holders: self.clone(), starts: Some(place) }
+    }
+
+    /// The same agent. What an earlier daemon left running in holders is taken over; what starts from now on ends with
+    /// this daemon.
+    pub fn taken_over(&self, agent: Arc<dyn Agent>) -> Held {
+        Held { agent, holders: self.clone(), starts: None }
     }
 
     pub(crate) fn settings(&self) -> &Settings {
@@ -125,11 +145,8 @@ impl Holders {
 
     /// Asks every living holder. One that does not answer has no status.
     pub async fn statuses(&self) -> Vec<(SessionId, Option<Status>)> {
-        let mut found = Vec::new();
-        for session in self.living() {
-            found.push((session, self.status(session).await));
-        }
-        found
+        let asked = self.living().into_iter().map(async |session| (session, self.status(session).await));
+        futures_util::future::join_all(asked).await
     }
 
     /// The status of a session's holder, if it lives and answers.
@@ -141,26 +158,34 @@ impl Holders {
     /// Ends the agents that no session has taken over, and removes the files of dead holders. Call it when every
     /// session that was left open has been opened.
     pub async fn end_strays(&self) -> Vec<SessionId> {
-        let mut ended = Vec::new();
-        for session in self.run().sessions() {
-            if self.ours().contains(&session) {
-                continue;
+        let sessions = self.run().sessions().into_iter().filter(|session| !self.ours().contains(session));
+        let ends = sessions.map(async |session| self.end_stray(session).await.then_some(session));
+        futures_util::future::join_all(ends).await.into_iter().flatten().collect()
+    }
+
+    /// Ends the agent of a session that no session has taken over. `false`: none ran.
+    async fn end_stray(&self, session: SessionId) -> bool {
+        match Lock::attempt(&self.run().lock(session)) {
+            Ok(Attempt::Ours(_lock)) => {
+                self.sweep(session).await;
+                self.clear(session);
+                false
             }
-            match Lock::attempt(&self.run().lock(session)) {
-                Ok(Attempt::Ours(_lock)) => self.clear(session),
-                Ok(Attempt::Held) => match self.end(session, STOPPING).await {
-                    Ok(_lock) => {
-                        self.clear(session);
-                        ended.push(session);
-                    }
-                    Err(error) => {
-                        tracing::warn!(%session, %error, "an agent that belongs to no session could not be ended");
-                    }
-                },
-                Err(error) => tracing::warn!(%session, %error, "the files of a holder cannot be used"),
+            Ok(Attempt::Held) => match self.end(session, STOPPING).await {
+                Ok(_lock) => {
+                    self.clear(session);
+                    true
+                }
+                Err(error) => {
+                    tracing::warn!(%session, %error, "an agent that belongs to no session could not be ended");
+                    false
+                }
+            },
+            Err(error) => {
+                tracing::warn!(%session, %error, "the files of a holder cannot be used");
+                false
             }
         }
-        ended
     }
 
     /// The key of the home.
@@ -183,24 +208,51 @@ impl Holders {
         living.into_iter().zip(results).filter_map(|(session, ended)| ended.ok().map(|()| session)).collect()
     }
 
-    /// Ends a session's holder with its agent: by the stop ladder if `patience` is not zero, then at once. Returns the
-    /// session's lock; what the agent reported is still there.
+    /// Ends a session's holder with its agent: by the stop ladder if `patience` is not zero, then at once, then with a
+    /// signal if the holder does not answer. Returns the session's lock; what the agent reported is still there.
     pub(crate) async fn end(&self, session: SessionId, patience: Duration) -> io::Result<Lock> {
         for (message, patience) in [(ToHolder::Stop {}, patience), (ToHolder::Kill {}, KILLING)] {
             if patience.is_zero() {
                 continue;
             }
-            if let Ok(mut connection) = Connection::open(self.run(), session, &self.settings().version).await
-            {
+            match Connection::open(self.run(), session, &self.settings().version).await {
                 // It may have ended meanwhile.
-                let _ = connection.send(&message).await;
+                Ok(mut connection) => drop(connection.send(&message).await),
+                // It hangs: no message ends it.
+                Err(error) if error.kind() == io::ErrorKind::TimedOut => break,
+                // It has ended, or has no socket yet.
+                Err(_) => {}
             }
             if let Some(lock) = self.lock_within(session, patience).await? {
                 self.sweep(session).await;
                 return Ok(lock);
             }
         }
-        Err(io::Error::new(io::ErrorKind::TimedOut, "the holder does not end"))
+        self.force(session);
+        match self.lock_within(session, DYING).await? {
+            Some(lock) => {
+                self.sweep(session).await;
+                Ok(lock)
+            }
+            None => Err(io::Error::new(io::ErrorKind::TimedOut, "the holder does not end")),
+        }
+    }
+
+    /// Ends the process that has the session's lock with SIGKILL. Its agent has a parent-death signal.
+    fn force(&self, session: SessionId) {
+        let owner =
+            Lock::owner(&self.run().lock(session)).and_then(|pid| Pid::from_raw(pid.try_into().ok()?));
+        let Some(pid) = owner else { return };
+        // The handle names this very process, even if another one gets its number after the look at its arguments.
+        let Ok(process) = pidfd_open(pid, PidfdFlags::empty()) else { return };
+        let line = std::fs::read(format!("/proc/{}/cmdline", pid.as_raw_nonzero())).unwrap_or_default();
+        let is_holder =
+            line.strip_suffix(b"\0").is_some_and(|line| line.ends_with(session.to_string().as_bytes()));
+        if is_holder {
+            tracing::error!(%session, pid = pid.as_raw_nonzero(), "a holder that does not answer is killed");
+            // It may have ended meanwhile.
+            let _ = pidfd_send_signal(process, Signal::KILL);
+        }
     }
 
     /// The session's lock, as soon as its holder has ended.
@@ -240,7 +292,8 @@ impl Holders {
 pub struct Held {
     agent: Arc<dyn Agent>,
     holders: Holders,
-    place: Place,
+    /// Where new holders start, if they do.
+    starts: Option<Place>,
 }
 
 /// Both ends of the queues between a session and its relay.
@@ -257,58 +310,81 @@ fn queues(recorded: u64) -> (AgentLink, SessionSide) {
 
 impl Held {
     async fn take_over(&self, left: LeftRunning) -> io::Result<Option<Rejoined>> {
-        let LeftRunning { session, generation, recorded, unsettled } = left;
-        let holders = &self.holders;
+        let (session, holders) = (left.session, &self.holders);
         if !holders.run().lock(session).exists() {
             return Ok(None);
         }
-        let mut problem = None;
-        for _ in 0..TRIES {
+        let (mut tries, mut silent) = (0, 0);
+        while tries < TRIES && silent < SILENT_TRIES {
+            if tries > 0 {
+                sleep(BETWEEN).await;
+            }
+            tries += 1;
             if let Attempt::Ours(lock) = Lock::attempt(&holders.run().lock(session))? {
-                holders.sweep(session).await;
-                let spool = holders.run().spool(session);
-                if Left::open(&spool, generation, recorded).is_none_or(Left::ends_here) {
-                    holders.clear(session);
-                    return Ok(None);
-                }
-                // What reached the agent is unknown for ever: the end of the agent settles it.
-                let taken = unsettled.into_iter().collect();
-                let (link, side) = queues(recorded);
-                let relay = Relay::new(holders.clone(), session, generation, side, recorded);
-                holders.spawn(relay.bury(lock, Ended::WithoutDaemon));
-                return Ok(Some(Rejoined { link, taken, away: Duration::ZERO }));
+                return Ok(self.buried(left, lock).await);
             }
-            let opened = Connection::open(holders.run(), session, &holders.settings().version).await;
-            let mut connection = match opened {
-                Ok(connection) => connection,
-                Err(error) => {
-                    problem = Some(error);
-                    continue;
-                }
+            let error = match Connection::open(holders.run(), session, &holders.settings().version).await {
+                Ok(connection) => match self.join(&left, connection).await {
+                    Ok(Some(rejoined)) => return Ok(Some(rejoined)),
+                    Ok(None) => continue,
+                    Err(error) => error,
+                },
+                Err(error) => error,
             };
-            let status = &connection.status;
-            if status.generation != Some(generation) || status.protocol != PROTOCOL {
-                tracing::info!(%session, version = status.version, "a holder that cannot be taken over is ended");
-                // A holder that was never launched has nothing to lose.
-                let patience = if status.generation.is_some() { STOPPING } else { Duration::ZERO };
-                drop(connection);
-                drop(holders.end(session, patience).await?);
-                continue;
-            }
-            let unsettled: BTreeSet<_> = unsettled.iter().copied().collect();
-            let wish = ToHolder::Take { generation, recorded, received: recorded, unsettled };
-            match connection.become_daemon(&wish).await {
-                Ok(taken) => {
-                    holders.adopt(session);
-                    let (link, side) = queues(recorded);
-                    let relay = Relay::new(holders.clone(), session, generation, side, recorded);
-                    holders.spawn(relay.go_on(connection));
-                    return Ok(Some(Rejoined { link, taken: taken.instructions, away: taken.away }));
-                }
-                Err(error) => problem = Some(error),
-            }
+            silent += usize::from(error.kind() == io::ErrorKind::TimedOut);
+            tracing::warn!(%session, %error, "a holder does not let this daemon in");
         }
-        Err(problem.unwrap_or_else(|| io::Error::new(io::ErrorKind::TimedOut, "the holder does not end")))
+        // It has the lock, so nobody may settle the session; and what its agent reported must not be lost.
+        tracing::error!(%session, "an agent whose holder lets no daemon in is ended");
+        let lock = holders.end(session, Duration::ZERO).await?;
+        Ok(self.buried(left, lock).await)
+    }
+
+    /// Joins a living holder. `None`: the holder is of no use, and was ended.
+    async fn join(&self, left: &LeftRunning, mut connection: Connection) -> io::Result<Option<Rejoined>> {
+        let LeftRunning { session, generation, recorded, ref unsettled } = *left;
+        let holders = &self.holders;
+        let status = &connection.status;
+        if status.generation != Some(generation) {
+            // A holder that was never launched has nothing to lose.
+            let patience = if status.generation.is_some() { STOPPING } else { Duration::ZERO };
+            drop(connection);
+            drop(holders.end(session, patience).await?);
+            return Ok(None);
+        }
+        let (link, side) = queues(recorded);
+        let relay = Relay::new(holders.clone(), session, generation, side, recorded);
+        let unsettled: BTreeSet<_> = unsettled.iter().copied().collect();
+        if status.protocol != PROTOCOL {
+            tracing::info!(%session, version = status.version, "a holder of another version is waited for");
+            holders.adopt(session);
+            holders.spawn(relay.wait_for_rest(status.version.clone()));
+            return Ok(Some(Rejoined { link, taken: unsettled, away: Duration::ZERO }));
+        }
+        let incarnation = holders.settings().incarnation.clone();
+        let wish = ToHolder::Take { generation, recorded, received: recorded, unsettled, incarnation };
+        let taken = connection.become_daemon(&wish).await?;
+        holders.adopt(session);
+        holders.spawn(relay.go_on(connection));
+        Ok(Some(Rejoined { link, taken: taken.instructions, away: taken.away }))
+    }
+
+    /// The holder is dead: what it left is read, if there is anything.
+    async fn buried(&self, left: LeftRunning, lock: Lock) -> Option<Rejoined> {
+        let LeftRunning { session, generation, recorded, unsettled } = left;
+        let holders = &self.holders;
+        holders.sweep(session).await;
+        let spool = holders.run().spool(session);
+        if Left::open(&spool, generation, recorded).is_none_or(Left::ends_here) {
+            holders.clear(session);
+            return None;
+        }
+        // What reached the agent is unknown for ever: the end of the agent settles it.
+        let taken = unsettled.into_iter().collect();
+        let (link, side) = queues(recorded);
+        let relay = Relay::new(holders.clone(), session, generation, side, recorded);
+        holders.spawn(relay.bury(lock, Ended::WithoutDaemon));
+        Some(Rejoined { link, taken, away: Duration::ZERO })
     }
 }
 
@@ -346,9 +422,10 @@ impl Agent for Held {
     }
 
     fn start(&self, launch: Launch) -> AgentLink {
+        let Some(place) = self.starts else { return Arc::clone(&self.agent).start(launch) };
         let (link, side) = queues(0);
         let relay = Relay::new(self.holders.clone(), launch.session, launch.generation, side, 0);
-        self.holders.spawn(relay.start(launch, self.place));
+        self.holders.spawn(relay.start(launch, place));
         link
     }
 

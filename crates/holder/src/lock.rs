@@ -12,8 +12,11 @@ use std::{
 
 use rustix::fs::{FlockOperation, flock};
 
-/// How long a starting holder retries: who only looks whether a holder lives has the lock for a moment.
+/// How long a starting holder retries: a daemon that looks after a dead holder has the lock for a moment.
 const LOOKS: Duration = Duration::from_millis(500);
+
+/// How often a lock is tried that only lookers share. A look takes microseconds.
+const LOOKERS: u32 = 100;
 
 /// Between two tries.
 const BETWEEN: Duration = Duration::from_millis(5);
@@ -36,13 +39,19 @@ pub(crate) enum Attempt {
 impl Lock {
     /// Takes the lock, or says who has it.
     pub(crate) fn attempt(path: &Path) -> io::Result<Attempt> {
+        let mut lookers = 0;
         loop {
             let mut options = File::options();
             let file = options.read(true).write(true).create(true).truncate(false).mode(0o600).open(path)?;
-            match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-                Ok(()) => {}
-                Err(rustix::io::Errno::WOULDBLOCK) => return Ok(Attempt::Held),
-                Err(error) => return Err(error.into()),
+            if !try_lock(&file, FlockOperation::NonBlockingLockExclusive)? {
+                // A holder shares its lock with nobody. Those who only look share it among each other, for a moment.
+                if lookers >= LOOKERS || !try_lock(&file, FlockOperation::NonBlockingLockShared)? {
+                    return Ok(Attempt::Held);
+                }
+                lookers += 1;
+                drop(file);
+                std::thread::sleep(BETWEEN);
+                continue;
             }
             // The last holder removes the file while it has the lock: then this is the lock of no file.
             let identity = |found: std::fs::Metadata| (found.dev(), found.ino());
@@ -70,9 +79,29 @@ impl Lock {
         }
     }
 
-    /// Whether a holder lives. Leaves no file behind.
+    /// Whether a holder lives. Leaves no file behind, and is in nobody's way who looks too. If this cannot be known, a
+    /// holder lives: nobody may end what belongs to a living holder.
     pub(crate) fn is_held(path: &Path) -> bool {
-        let Ok(file) = File::options().read(true).write(true).open(path) else { return false };
-        matches!(flock(&file, FlockOperation::NonBlockingLockExclusive), Err(rustix::io::Errno::WOULDBLOCK))
+        match File::options().read(true).write(true).open(path) {
+            Ok(file) => !try_lock(&file, FlockOperation::NonBlockingLockShared).unwrap_or(false),
+            Err(error) => error.kind() != io::ErrorKind::NotFound,
+        }
+    }
+
+    /// The process that wrote its number into the lock, if a holder lives.
+    pub(crate) fn owner(path: &Path) -> Option<u32> {
+        if !Self::is_held(path) {
+            return None;
+        }
+        std::fs::read_to_string(path).ok()?.trim().parse().ok()
+    }
+}
+
+/// `false`: somebody else has the lock.
+fn try_lock(file: &File, how: FlockOperation) -> io::Result<bool> {
+    match flock(file, how) {
+        Ok(()) => Ok(true),
+        Err(rustix::io::Errno::WOULDBLOCK) => Ok(false),
+        Err(error) => Err(error.into()),
     }
 }

@@ -7,9 +7,9 @@ use std::{collections::VecDeque, io, time::Duration};
 
 use bytes::BytesMut;
 use portolan_core::{
-    Event, Generation, SessionId,
+    Generation, SessionId,
     event::{Exit, ExitReason, Level},
-    ports::{Instruction, Launch, Report},
+    ports::{Instruction, InstructionId, Launch, Report},
 };
 use tokio::{
     io::AsyncWriteExt as _,
@@ -46,6 +46,12 @@ const DYING: Duration = Duration::from_secs(5);
 /// How long the last acknowledgement may take. The spool keeps the reports in any case.
 const LAST_RECORD: Duration = Duration::from_secs(10);
 
+/// A holder that lives is asked first whether it takes its daemon back: a dead one releases its lock at once.
+const AT_ONCE: Duration = Duration::from_millis(100);
+
+/// How often a holder of another version is asked whether its agent has come to rest.
+const REST: Duration = Duration::from_secs(1);
+
 /// The end of a dead holder's own log that its session gets.
 const LOG_TAIL: usize = 4096;
 
@@ -66,6 +72,8 @@ pub(crate) enum Ended {
     UnderDaemon,
     /// While no daemon ran.
     WithoutDaemon,
+    /// When it had come to rest, because it was of another version.
+    OtherVersion,
 }
 
 /// Why a connection is over.
@@ -88,14 +96,6 @@ enum Step {
     Heard(io::Result<Option<Frame<FromHolder>>>),
 }
 
-/// What became of a frame.
-enum Heard {
-    Taken,
-    /// The session's queue has no room for this report yet.
-    Full(Box<Report>),
-    Over(Over),
-}
-
 #[derive(Debug)]
 pub(crate) struct Relay {
     holders: Holders,
@@ -104,6 +104,8 @@ pub(crate) struct Relay {
     side: SessionSide,
     /// The number of the last report that the session got.
     received: u64,
+    /// Reports for which the session's queue had no room yet.
+    pending: VecDeque<Report>,
     /// Instructions that went to the holder, which has not passed them on yet.
     unconfirmed: VecDeque<Instruction>,
     has_exited: bool,
@@ -117,8 +119,8 @@ impl Relay {
         side: SessionSide,
         received: u64,
     ) -> Self {
-        let unconfirmed = VecDeque::new();
-        Self { holders, session, generation, side, received, unconfirmed, has_exited: false }
+        let (pending, unconfirmed) = (VecDeque::new(), VecDeque::new());
+        Self { holders, session, generation, side, received, pending, unconfirmed, has_exited: false }
     }
 
     /// Starts a holder, and relays until the end.
@@ -126,6 +128,10 @@ impl Relay {
         match self.launch(launch, place).await {
             Ok(connection) => self.go_on(connection).await,
             Err(error) => {
+                // The agent may have begun before the error.
+                if let Ok(_lock) = self.holders.end(self.session, Duration::ZERO).await {
+                    self.holders.clear(self.session);
+                }
                 let message = format!("the process that holds the agent could not be started: {error}");
                 self.exit(ExitReason::NotStarted, message, String::new()).await;
             }
@@ -164,9 +170,12 @@ impl Relay {
         let mut connection = self.first_connection(started.process.take()).await?;
         let remark = started.remark.or_else(|| remark_about(connection.status.holder_pid));
         let context = settings.context.clone();
-        let launching = Launching { launch, context, linger: settings.linger, tmux: started.tmux, remark };
-        connection.become_daemon(&ToHolder::Launch(Box::new(launching))).await?;
-        Ok(connection)
+        let (linger, tmux, incarnation) = (settings.linger, started.tmux, settings.incarnation.clone());
+        let launching = Launching { launch, context, linger, tmux, remark, incarnation };
+        match connection.become_daemon(&ToHolder::Launch(Box::new(launching))).await {
+            Ok(_) => Ok(connection),
+            Err(error) => Err(io::Error::other(format!("{error} {}", self.log_tail()).trim().to_owned())),
+        }
     }
 
     async fn first_connection(&self, mut process: Option<Process>) -> io::Result<Connection> {
@@ -198,22 +207,21 @@ impl Relay {
     async fn relay(&mut self, connection: Connection) -> Over {
         let Connection { mut reader, mut writer, .. } = connection;
         let mut out = BytesMut::new();
-        let mut pending: Option<Report> = None;
         let (mut more_told, mut is_watched, mut stops, mut kills) = (true, true, true, true);
         loop {
-            let side = &mut self.side;
+            let Self { side, pending, .. } = self;
             let has_window = self.unconfirmed.len() < WINDOW;
             // Every arm is cancel-safe: an unfinished arm has no effect.
             let next = tokio::select! {
-                room = side.reports.reserve(), if pending.is_some() => match (room, pending.take()) {
+                room = side.reports.reserve(), if !pending.is_empty() => match (room, pending.pop_front()) {
                     (Ok(room), Some(report)) => {
                         room.send(report);
                         Step::Done
                     }
                     _ => Step::SessionLeft,
                 },
-                () = side.reports.closed(), if pending.is_none() => Step::SessionLeft,
-                frame = reader.next::<FromHolder>(), if pending.is_none() => Step::Heard(frame),
+                () = side.reports.closed(), if pending.is_empty() => Step::SessionLeft,
+                frame = reader.next::<FromHolder>(), if pending.is_empty() => Step::Heard(frame),
                 instruction = side.told.recv(), if more_told && has_window => Step::Told(instruction),
                 changed = side.recorded.changed(), if is_watched => {
                     is_watched = changed.is_ok();
@@ -249,13 +257,11 @@ impl Relay {
                 Step::Heard(first) => {
                     let mut frame = first;
                     loop {
-                        match self.hear(frame) {
-                            Heard::Full(report) => {
-                                pending = Some(*report);
-                                break;
-                            }
-                            Heard::Taken => {}
-                            Heard::Over(over) => return over,
+                        if let Some(over) = self.hear(frame) {
+                            return over;
+                        }
+                        if !self.pending.is_empty() {
+                            break;
                         }
                         match reader.ready() {
                             Ok(None) => break,
@@ -267,33 +273,58 @@ impl Relay {
         }
     }
 
-    fn hear(&mut self, frame: io::Result<Option<Frame<FromHolder>>>) -> Heard {
+    /// Takes a frame. `Some`: the connection is over.
+    fn hear(&mut self, frame: io::Result<Option<Frame<FromHolder>>>) -> Option<Over> {
         match frame {
             Ok(Some(Frame::Report(number, report))) => {
+                // The session has this one already.
+                if number <= self.received {
+                    return None;
+                }
+                self.miss(number - 1);
                 self.received = number;
                 self.has_exited |= matches!(report, Report::Exited(_));
-                match self.side.reports.try_send(report) {
-                    Ok(()) => Heard::Taken,
-                    // A closed queue is noticed at the next wait.
-                    Err(TrySendError::Full(report) | TrySendError::Closed(report)) => {
-                        Heard::Full(Box::new(report))
-                    }
-                }
+                self.pass_on(report);
             }
+            Ok(Some(Frame::Unreadable(Some(number)))) => self.miss(number),
+            // The next report shows what is missing.
+            Ok(Some(Frame::Unreadable(None))) => {}
             Ok(Some(Frame::Message(FromHolder::Passed(_)))) => {
                 self.unconfirmed.pop_front();
-                Heard::Taken
             }
             Ok(Some(Frame::Message(other))) => {
                 tracing::debug!(?other, "a holder said something unexpected");
-                Heard::Taken
             }
-            Ok(None) if self.has_exited => Heard::Over(Over::Finished),
-            Ok(None) => Heard::Over(Over::Lost),
+            Ok(None) if self.has_exited => return Some(Over::Finished),
+            Ok(None) => return Some(Over::Lost),
             Err(error) => {
                 tracing::warn!(session = %self.session, %error, "the connection to a holder failed");
-                Heard::Over(if self.has_exited { Over::Finished } else { Over::Lost })
+                return Some(if self.has_exited { Over::Finished } else { Over::Lost });
             }
+        }
+        None
+    }
+
+    /// The reports up to this number are missing, if they did not come.
+    fn miss(&mut self, up_to: u64) {
+        let reports = up_to.saturating_sub(self.received);
+        if reports > 0 {
+            self.received = up_to;
+            self.pass_on(Report::Missing { reports });
+        }
+    }
+
+    /// Gives the session a report, now or as soon as there is room.
+    fn pass_on(&mut self, report: Report) {
+        if !self.pending.is_empty() {
+            self.pending.push_back(report);
+            return;
+        }
+        // A closed queue is noticed at the next wait.
+        if let Err(TrySendError::Full(report) | TrySendError::Closed(report)) =
+            self.side.reports.try_send(report)
+        {
+            self.pending.push_back(report);
         }
     }
 
@@ -313,28 +344,36 @@ impl Relay {
     /// Connects again if the holder lives; else the session's lock.
     async fn connect_again(&mut self) -> Result<Connection, Lock> {
         let holders = self.holders.clone();
+        let kill = self.side.kill.clone();
         let mut tries = 0;
         loop {
-            match holders.lock_within(self.session, DYING).await {
+            let patience = if tries == 0 { AT_ONCE } else { DYING };
+            let free = tokio::select! {
+                free = holders.lock_within(self.session, patience) => free,
+                () = kill.cancelled() => Ok(None),
+            };
+            match free {
                 Ok(Some(lock)) => return Err(lock),
                 Ok(None) => {}
                 Err(error) => {
                     tracing::error!(session = %self.session, %error, "the lock of a holder cannot be read");
                 }
             }
+            if kill.is_cancelled() || tries >= TRIES {
+                tracing::error!(session = %self.session, "a holder that cannot be reached is ended");
+                match holders.end(self.session, Duration::ZERO).await {
+                    Ok(lock) => return Err(lock),
+                    // Not even SIGKILL ends it: it waits for a disk.
+                    Err(_) => sleep(DYING).await,
+                }
+            }
             match self.take_again().await {
                 Ok(connection) => return Ok(connection),
                 Err(error) => {
-                    tracing::warn!(session = %self.session, %error, "a holder does not take its daemon back");
+                    tracing::warn!(session = %self.session, %error, "a holder does not let its daemon in again");
                 }
             }
             tries += 1;
-            if tries >= TRIES {
-                tracing::error!(session = %self.session, "a holder that cannot be reached is ended");
-                if let Ok(lock) = holders.end(self.session, Duration::ZERO).await {
-                    return Err(lock);
-                }
-            }
         }
     }
 
@@ -346,13 +385,53 @@ impl Relay {
             recorded: *self.side.recorded.borrow(),
             received: self.received,
             unsettled: self.unconfirmed.iter().map(|instruction| instruction.id).collect(),
+            incarnation: self.holders.settings().incarnation.clone(),
         };
         let taken = connection.become_daemon(&wish).await?;
-        self.unconfirmed.retain(|instruction| !taken.instructions.contains(&instruction.id));
+        // Nobody knows whether an instruction without an id has arrived. It must not reach the agent twice: the agent
+        // asks again for what it waits for, and a late interrupt would hit the next turn.
+        let is_new = |id| id != InstructionId::UNRECORDED && !taken.instructions.contains(&id);
+        self.unconfirmed.retain(|instruction| is_new(instruction.id));
         for instruction in &self.unconfirmed {
             connection.send(&ToHolder::Instruct(instruction.clone())).await?;
         }
         Ok(connection)
+    }
+
+    // ----------------------------------------------------------------------------- another version
+
+    /// The holder does not understand this daemon, and works: waits until its agent has nothing to do, ends it, and
+    /// gives the session what it reported. The next prompt resumes the conversation.
+    pub(crate) async fn wait_for_rest(mut self, version: String) {
+        let text = format!(
+            "version {version} of Portolan runs this agent, and this version cannot speak with it; the agent ends when \
+             it has nothing to do, and everything that it says is shown then"
+        );
+        self.pass_on(Report::Remark { level: Level::Warning, text });
+        let (holders, session) = (self.holders.clone(), self.session);
+        let lock = loop {
+            let (stop, kill) = (self.side.stop.clone(), self.side.kill.clone());
+            let free = tokio::select! {
+                free = holders.lock_within(session, REST) => free,
+                () = stop.cancelled() => holders.end(session, DYING).await.map(Some),
+                () = kill.cancelled() => holders.end(session, Duration::ZERO).await.map(Some),
+                () = self.side.reports.closed() => return,
+            };
+            match free {
+                Ok(Some(lock)) => break lock,
+                Ok(None) => {}
+                Err(error) => {
+                    tracing::error!(%session, %error, "a holder of another version cannot be ended");
+                    sleep(DYING).await;
+                }
+            }
+            if holders.status(session).await.is_some_and(|status| status.idle)
+                && let Ok(lock) = holders.end(session, DYING).await
+            {
+                break lock;
+            }
+        };
+        self.bury(lock, Ended::OtherVersion).await;
     }
 
     // -------------------------------------------------------------------------------------- the end
@@ -365,8 +444,12 @@ impl Relay {
             loop {
                 let report = match left.next() {
                     Next::Report(report) => *report,
-                    Next::Gap { missing } => missing_notice(Some(missing)),
-                    Next::Damaged => missing_notice(None),
+                    Next::Gap { missing } => Report::Missing { reports: missing },
+                    Next::Damaged => {
+                        let text =
+                            "the last report of the agent cannot be read: its holder ended while writing it";
+                        Report::Remark { level: Level::Warning, text: text.into() }
+                    }
                     Next::End => break,
                 };
                 self.has_exited |= matches!(report, Report::Exited(_));
@@ -387,6 +470,10 @@ impl Relay {
                     (ExitReason::Failed, "the process that held the agent ended unexpectedly")
                 }
                 Ended::WithoutDaemon => (ExitReason::DaemonGone, "the agent ended while no daemon ran"),
+                Ended::OtherVersion => (
+                    ExitReason::Stopped,
+                    "another version of Portolan ran the agent, so that it ended at rest",
+                ),
             };
             let said = self.log_tail();
             self.exit(reason, message.to_owned(), said).await;
@@ -411,16 +498,6 @@ impl Relay {
         let tail = &log[log.len().saturating_sub(LOG_TAIL)..];
         String::from_utf8_lossy(tail).into_owned()
     }
-}
-
-fn missing_notice(missing: Option<u64>) -> Report {
-    let text = match missing {
-        Some(missing) => {
-            format!("{missing} reports of the agent are missing here: they were lost on the disk")
-        }
-        None => "the end of what the agent reported cannot be read: its holder ended while it wrote".into(),
-    };
-    Report::Event { event: Event::Notice { level: Level::Warning, text }, raw: None }
 }
 
 fn put(out: &mut BytesMut, message: &ToHolder) {

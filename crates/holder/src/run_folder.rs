@@ -2,7 +2,7 @@
 
 use std::{
     fs, io,
-    os::unix::fs::DirBuilderExt as _,
+    os::unix::fs::{DirBuilderExt as _, PermissionsExt as _},
     path::{Path, PathBuf},
 };
 
@@ -11,6 +11,9 @@ use portolan_core::SessionId;
 const LOCK: &str = "lock";
 const SPOOL: &str = "spool";
 const LOG: &str = "log";
+
+/// A spool that is being shortened.
+const SPOOL_NEW: &str = "spool-new";
 
 /// The folder `run` in the home folder.
 #[derive(Clone, Debug)]
@@ -22,9 +25,13 @@ impl RunFolder {
         Self(path.into())
     }
 
-    /// Creates the folder, for its owner alone.
+    /// Creates the folder, for its owner alone, also if it exists already.
     pub fn make(&self) -> io::Result<()> {
-        fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.0)
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.0)?;
+        if fs::metadata(&self.0)?.permissions().mode() & 0o077 != 0 {
+            fs::set_permissions(&self.0, fs::Permissions::from_mode(0o700))?;
+        }
+        Ok(())
     }
 
     /// The folder's path.
@@ -38,6 +45,11 @@ impl RunFolder {
 
     pub(crate) fn spool(&self, session: SessionId) -> PathBuf {
         self.0.join(format!("{session}.{SPOOL}"))
+    }
+
+    /// A spool that is being shortened; it takes the place of the other when it is whole.
+    pub(crate) fn next_spool(&self, session: SessionId) -> PathBuf {
+        self.0.join(format!("{session}.{SPOOL_NEW}"))
     }
 
     /// What the holder writes about itself.
@@ -61,7 +73,7 @@ impl RunFolder {
             .filter_map(|file| {
                 let name = file.file_name();
                 let (session, kind) = name.to_str()?.split_once('.')?;
-                [LOCK, SPOOL].contains(&kind).then(|| session.parse().ok())?
+                [LOCK, SPOOL, SPOOL_NEW].contains(&kind).then(|| session.parse().ok())?
             })
             .collect();
         found.sort();
@@ -71,7 +83,9 @@ impl RunFolder {
 
     /// Removes the files of a session. The caller has the session's lock.
     pub(crate) fn clear(&self, session: SessionId) {
-        for file in [self.socket(session), self.spool(session), self.log(session), self.lock(session)] {
+        // The lock goes last: without it another holder may begin.
+        let files = [Self::socket, Self::spool, Self::next_spool, Self::log, Self::lock];
+        for file in files.map(|file| file(self, session)) {
             match fs::remove_file(&file) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => {
                     tracing::warn!(file = %file.display(), %error, "a file of a holder could not be removed");

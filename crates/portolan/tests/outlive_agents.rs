@@ -1,7 +1,12 @@
 //! Real agents that outlive the daemon: each agent, in its pinned version, has one conversation while the daemon is
 //! killed and restarted beside it. Offline: the model is scripted, the agents' homes are empty, the keys are fake.
 
-#![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on has failed")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::large_types_passed_by_value,
+    reason = "a test that cannot go on has failed; profiles are passed once"
+)]
 
 use std::{
     ffi::OsString,

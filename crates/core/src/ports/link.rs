@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     Capabilities, Event, Generation, SessionId, SessionSpec,
     capabilities::NativeProtocol,
-    event::{Content, Exit, TurnOrigin, TurnResult},
+    event::{Content, Exit, Level, TurnOrigin, TurnResult},
     policy::Decision,
     request::{Answer, Ask},
 };
@@ -331,6 +331,18 @@ pub enum Report {
         /// The reason.
         reason: String,
     },
+    /// So many reports are lost: they stood on a disk that changed them, or could not be read.
+    Missing {
+        /// The number of lost reports.
+        reports: u64,
+    },
+    /// What a person should know about the agent. Not the agent says it, so it does not count as a report.
+    Remark {
+        /// How serious it is.
+        level: Level,
+        /// The remark.
+        text: String,
+    },
     /// The connection to a running agent was lost.
     LinkLost {
         /// The reason.
@@ -359,9 +371,20 @@ impl Report {
             | Self::Consumed { .. }
             | Self::Rejected { .. }
             | Self::Uncertain { .. }
+            | Self::Missing { .. }
+            | Self::Remark { .. }
             | Self::LinkLost { .. }
             | Self::LinkRestored
             | Self::Exited(_) => None,
+        }
+    }
+
+    /// How many of the agent's reports this one stands for.
+    pub fn count(&self) -> u64 {
+        match self {
+            Self::Missing { reports } => *reports,
+            Self::Remark { .. } => 0,
+            _ => 1,
         }
     }
 }

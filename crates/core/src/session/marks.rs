@@ -8,7 +8,10 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 
-use crate::{Generation, SessionId, ports::Op};
+use crate::{
+    Generation, SessionId,
+    ports::{Op, Report},
+};
 
 /// The collection of [`Mark`]s in the store, by session.
 pub(crate) const MARKS: &str = "marks";
@@ -47,9 +50,9 @@ impl Marks {
         Self { recorded, folded: reports, marked: reports }
     }
 
-    /// This many more reports are folded in.
-    pub(super) fn fold(&mut self, reports: usize) {
-        self.folded += reports as u64;
+    /// This report is folded in.
+    pub(super) fn fold(&mut self, report: &Report) {
+        self.folded += report.count();
     }
 
     /// Whether there are folded reports that no commit holds.

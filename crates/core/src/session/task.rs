@@ -431,7 +431,7 @@ impl Task {
     fn fold_first(&mut self, working: &mut Working, count: usize) {
         let now = self.clock.now();
         if let Some(marks) = &mut working.marks {
-            marks.fold(count);
+            working.unfolded.iter().take(count).for_each(|report| marks.fold(report));
         }
         self.machine.know_rules(Arc::clone(&self.rules.borrow()));
         let mut book = self.log.book();

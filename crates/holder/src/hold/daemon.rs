@@ -92,7 +92,7 @@ pub(super) async fn next(reader: Option<&mut Reader<OwnedReadHalf>>) -> io::Resu
     let Some(reader) = reader else { return std::future::pending().await };
     match reader.next::<ToHolder>().await? {
         Some(Frame::Message(message)) => Ok(Some(message)),
-        Some(Frame::Report(..)) => {
+        Some(Frame::Report(..) | Frame::Unreadable(_)) => {
             Err(io::Error::new(io::ErrorKind::InvalidData, "a daemon sends no reports"))
         }
         None => Ok(None),

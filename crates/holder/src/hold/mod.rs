@@ -5,6 +5,8 @@
 //! wait; policy is the daemon's, so whatever needs it waits too.
 
 mod daemon;
+mod launch;
+mod signals;
 mod visitors;
 
 use std::{
@@ -20,15 +22,12 @@ use portolan_core::{
     ports::{AgentLink, Instruction, InstructionId, Launch, Report},
 };
 use serde_json::Value;
-use tokio::{
-    net::UnixListener,
-    signal::unix::{Signal, SignalKind, signal},
-    sync::mpsc,
-    time::Instant,
-};
+use tokio::{sync::mpsc, time::Instant};
 
 use self::{
     daemon::{DaemonConnection, Parts},
+    launch::{launch, listen, not_started},
+    signals::Signals,
     visitors::{Visit, Wants},
 };
 use crate::{
@@ -39,10 +38,7 @@ use crate::{
     spool::Spool,
 };
 
-/// How long a new holder waits for its launch. The daemon that started it sends the launch at once, or has died.
-const LAUNCH: Duration = Duration::from_secs(30);
-
-/// How long a holder whose agent has ended waits until its daemon has recorded that. The spool keeps it in any case.
+/// How long a holder whose agent has ended waits until the disk and its daemon have its last reports.
 const LAST_RECORD: Duration = Duration::from_secs(10);
 
 /// How often a disk that takes no more is tried again.
@@ -101,7 +97,7 @@ pub async fn hold(
         ..Status::unknown(hold.session)
     };
     if let Some((launching, connection)) = launch(&status, &mut visiting, &mut signals).await {
-        let Launching { launch, context, linger, tmux, remark } = launching;
+        let Launching { launch, context, linger, tmux, remark, incarnation } = launching;
         status.agent = Some(launch.spec.agent.clone());
         status.generation = Some(launch.generation);
         status.cwd = Some(launch.spec.cwd.clone());
@@ -118,15 +114,17 @@ pub async fn hold(
             written_to_any: 0,
             last_delta: None,
             linger,
+            incarnation,
             away_since: Instant::now(),
+            away_untold: Duration::ZERO,
+            left_out: 0,
             idle_since: None,
             exited_at: None,
             write_again_at: None,
         };
         holder.take(connection, BTreeSet::new(), 0, 0);
         if let Some(text) = remark {
-            let event = Event::Notice { level: Level::Warning, text };
-            holder.keep(std::iter::once(Report::Event { event, raw: None }));
+            holder.keep(std::iter::once(warning(text)));
         }
         if holder.run(&mut visiting, &mut signals).await == Left::Nothing {
             hold.run.clear(hold.session);
@@ -137,62 +135,6 @@ pub async fn hold(
     answering.abort();
     drop(lock);
     Ok(())
-}
-
-/// Listens on the session's socket. The path is relative, and so is short and holds after a move of the home.
-fn listen(hold: &Hold) -> io::Result<UnixListener> {
-    let socket = hold.run.socket(hold.session);
-    // Whoever had this socket is dead: this process has the lock.
-    match std::fs::remove_file(&socket) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        Ok(()) | Err(_) => {}
-    }
-    UnixListener::bind(socket)
-}
-
-/// Waits for the launch. `None`: nobody launches, or the holder is to end.
-async fn launch(
-    status: &Status,
-    visiting: &mut mpsc::Receiver<Visit>,
-    signals: &mut Signals,
-) -> Option<(Launching, DaemonConnection)> {
-    let deadline = Instant::now() + LAUNCH;
-    loop {
-        let visit = tokio::select! {
-            visit = visiting.recv() => visit?,
-            () = signals.next() => return None,
-            () = tokio::time::sleep_until(deadline) => return None,
-        };
-        let Wants { message, connection } = match visit {
-            Visit::Asks(answer) => {
-                // The asker may have left.
-                let _ = answer.send(status.clone());
-                continue;
-            }
-            Visit::Wants(wants) => *wants,
-        };
-        match message {
-            ToHolder::Launch(launching) => return Some((*launching, connection)),
-            ToHolder::Stop {} | ToHolder::Kill {} => return None,
-            _ => connection.refuse("the agent is not launched"),
-        }
-    }
-}
-
-/// The link to an agent that could not be made: it reports only why.
-fn not_started(why: String) -> AgentLink {
-    let (instructions, _) = mpsc::channel(1);
-    let (reporter, reports) = mpsc::channel(1);
-    let exit = portolan_core::event::Exit {
-        reason: portolan_core::event::ExitReason::NotStarted,
-        code: None,
-        signal: None,
-        message: why,
-        stderr: String::new(),
-    };
-    // The queue is empty.
-    let _ = reporter.try_send(Report::Exited(exit));
-    AgentLink::new(instructions, reports)
 }
 
 /// What a holder leaves behind.
@@ -218,8 +160,14 @@ struct Holder {
     /// The text of the last report, if it is a piece of an item.
     last_delta: Option<(String, String)>,
     linger: Linger,
+    /// The incarnation of the home that launched the agent.
+    incarnation: String,
     /// Since when no daemon is connected.
     away_since: Instant,
+    /// How long no daemon was connected, as far as no daemon has recorded it.
+    away_untold: Duration,
+    /// Last reports that had no room.
+    left_out: u64,
     /// Since when the agent has nothing to do.
     idle_since: Option<Instant>,
     exited_at: Option<Instant>,
@@ -236,10 +184,12 @@ impl Holder {
                 return if self.is_recorded() { Left::Nothing } else { Left::Reports };
             }
             let due = self.next_due();
+            let ends = self.is_ending();
             let Self { link, daemon, waiting, spool, .. } = &mut self;
             let (reports, instructions) =
                 link.as_mut().map(|link| (&mut link.reports, &link.instructions)).unzip();
-            let takes_reports = reports.is_some() && !spool.is_full();
+            // An agent that is being ended must come to its end, whether or not its last reports have room.
+            let takes_reports = reports.is_some() && (ends || !spool.is_full());
             let Parts { reader, writing } = DaemonConnection::parts(daemon);
             // Every arm is cancel-safe: an unfinished arm has no effect.
             tokio::select! {
@@ -265,7 +215,7 @@ impl Holder {
                     Some(visit) => self.visited(visit),
                     None => return Left::Reports,
                 },
-                () = signals.next() => self.stop("its holder was asked to end"),
+                () = signals.next() => self.end("its holder got a signal"),
                 () = until(due) => self.on_time(),
             }
         }
@@ -277,34 +227,49 @@ impl Holder {
     fn keep(&mut self, reports: impl Iterator<Item = Report>) {
         let mut has_exited = false;
         for report in reports {
-            has_exited |= matches!(report, Report::Exited(_));
+            let is_exit = matches!(report, Report::Exited(_));
+            has_exited |= is_exit;
             self.note(&report);
-            let added = if let Some(merged) = self.merge(&report) {
-                self.spool.add(merged)
-            } else {
-                self.last_delta = delta(&report);
-                self.spool.add(report)
-            };
-            let frame = match added {
-                Ok(frame) => frame,
-                Err(error) => {
-                    tracing::error!(%error, "a report could not be kept");
-                    continue;
-                }
-            };
-            // A connection that has everything so far gets the frame without a look at the disk.
-            if let Some(daemon) = &mut self.daemon
-                && daemon.has_room()
-                && daemon.position + frame.len() as u64 == self.spool.end()
-            {
-                daemon.out.put_slice(&frame);
-                daemon.position += frame.len() as u64;
-                self.written_to_any = self.spool.last();
+            if self.is_ending() && self.spool.is_overfull() && !is_exit {
+                self.left_out += 1;
+                continue;
             }
+            if is_exit && self.left_out > 0 {
+                let text =
+                    format!("the last {} reports of the agent had no room and are missing", self.left_out);
+                self.add(warning(text));
+            }
+            let report = self.merge(&report).unwrap_or_else(|| {
+                self.last_delta = delta(&report);
+                report
+            });
+            self.add(report);
         }
         self.write();
         if has_exited {
             self.ended();
+        }
+    }
+
+    /// Adds a report to the spool, and sends it on.
+    fn add(&mut self, report: Report) {
+        let added = self.spool.add(report).or_else(|error| {
+            tracing::error!(%error, "a report could not be kept");
+            self.spool.add(warning(format!("a report of the agent could not be kept: {error}")))
+        });
+        match added {
+            Err(error) => tracing::error!(%error, "nothing can be kept"),
+            Ok(frame) => {
+                // A connection that has everything so far gets the frame without a look at the disk.
+                if let Some(daemon) = &mut self.daemon
+                    && daemon.has_room()
+                    && daemon.position + frame.len() as u64 == self.spool.end()
+                {
+                    daemon.out.put_slice(&frame);
+                    daemon.position += frame.len() as u64;
+                    self.written_to_any = self.spool.last();
+                }
+            }
         }
     }
 
@@ -326,7 +291,7 @@ impl Holder {
         if !fits || self.daemon.is_some() || self.written_to_any >= self.spool.last() {
             return None;
         }
-        self.spool.take_back_last().ok()?;
+        self.spool.take_back_last();
         so_far.push_str(text);
         let event = Event::Delta { item: item.clone(), text: so_far.clone() };
         Some(Report::Event { event, raw: None })
@@ -385,7 +350,10 @@ impl Holder {
             Visit::Wants(wants) => *wants,
         };
         match message {
-            ToHolder::Take { generation, recorded, received, unsettled }
+            ToHolder::Take { incarnation, .. } if incarnation != self.incarnation => {
+                connection.refuse("the home's database was restored since the agent began");
+            }
+            ToHolder::Take { generation, recorded, received, unsettled, .. }
                 if Some(generation) == self.status.generation && received <= self.spool.last() =>
             {
                 // The old connection is closed unread before it is said which instructions have arrived.
@@ -412,13 +380,15 @@ impl Holder {
     ) {
         self.recorded(recorded);
         let taken = self.business.taken(&unsettled);
-        let away_ms = self.away_since.elapsed().as_millis() as u64;
+        self.away_untold += self.away_since.elapsed();
+        let away_ms = self.away_untold.as_millis() as u64;
         connection.tell(&FromHolder::Taken { taken, away_ms });
         connection.begin(self.waiting.len());
         match self.spool.after(received) {
             Ok(position) => connection.position = position,
             Err(error) => {
                 tracing::error!(%error, "the spool cannot be read");
+                self.away_since = Instant::now();
                 return;
             }
         }
@@ -440,7 +410,11 @@ impl Holder {
                     self.lost();
                 }
             }
-            Ok(Some(ToHolder::Recorded(reports))) => self.recorded(reports),
+            Ok(Some(ToHolder::Recorded(reports))) => {
+                // The first commit of a daemon also holds the later deadlines.
+                self.away_untold = Duration::ZERO;
+                self.recorded(reports);
+            }
             Ok(Some(ToHolder::Stop {})) => self.stop("the daemon asked the agent to stop"),
             Ok(Some(ToHolder::Kill {})) => self.kill(),
             Ok(Some(ToHolder::Hello { .. } | ToHolder::Launch(_) | ToHolder::Take { .. })) => {
@@ -472,14 +446,24 @@ impl Holder {
 
     // ----------------------------------------------------------------------------------- the agent
 
+    /// Ends the agent by its stop ladder. A daemon may ask for it again after each connection.
     fn stop(&mut self, why: &str) {
         tracing::info!(why, "the agent is ended");
-        let Some(link) = &self.link else { return };
-        // The second time it is ended at once.
-        if link.stop.is_cancelled() {
-            link.kill.cancel();
+        if let Some(link) = &self.link {
+            link.stop.cancel();
         }
-        link.stop.cancel();
+    }
+
+    /// The same for a person or the machine. The second time the agent is ended at once.
+    fn end(&mut self, why: &str) {
+        if self.is_ending() {
+            self.kill();
+        }
+        self.stop(why);
+    }
+
+    fn is_ending(&self) -> bool {
+        self.link.as_ref().is_some_and(|link| link.stop.is_cancelled() || link.kill.is_cancelled())
     }
 
     fn kill(&mut self) {
@@ -498,7 +482,7 @@ impl Holder {
 
     /// When the agent must end, because no daemon came.
     fn ends_at(&self) -> Option<Instant> {
-        if self.daemon.is_some() || self.link.as_ref().is_none_or(|link| link.stop.is_cancelled()) {
+        if self.daemon.is_some() || self.link.is_none() || self.is_ending() {
             return None;
         }
         let at_most = self.away_since + self.linger.at_most;
@@ -521,11 +505,12 @@ impl Holder {
         }
     }
 
-    /// The agent has ended, and nobody waits for its reports, or everything is recorded.
+    /// The agent has ended, and nobody waits for its reports, or everything is recorded. A holder also ends if the disk
+    /// does not take the last reports: whoever reads the spool then says that its end is missing.
     fn is_over(&self) -> bool {
         let Some(exited_at) = self.exited_at else { return false };
-        let is_late = exited_at.elapsed() >= LAST_RECORD;
-        !self.spool.is_behind() && (self.is_recorded() || self.daemon.is_none() || is_late)
+        let is_kept = !self.spool.is_behind() && (self.is_recorded() || self.daemon.is_none());
+        is_kept || exited_at.elapsed() >= LAST_RECORD
     }
 
     fn status_now(&self) -> Status {
@@ -537,6 +522,10 @@ impl Holder {
             ..self.status.clone()
         }
     }
+}
+
+fn warning(text: String) -> Report {
+    Report::Event { event: Event::Notice { level: Level::Warning, text }, raw: None }
 }
 
 /// The item and the text of a piece.
@@ -558,30 +547,5 @@ async fn until(due: Option<Instant>) {
     match due {
         Some(due) => tokio::time::sleep_until(due).await,
         None => std::future::pending().await,
-    }
-}
-
-/// The signals that end the agent: the machine shuts down, or a person ends the holder.
-struct Signals {
-    terminate: Signal,
-    interrupt: Signal,
-    hang_up: Signal,
-}
-
-impl Signals {
-    fn listen() -> io::Result<Self> {
-        Ok(Self {
-            terminate: signal(SignalKind::terminate())?,
-            interrupt: signal(SignalKind::interrupt())?,
-            hang_up: signal(SignalKind::hangup())?,
-        })
-    }
-
-    async fn next(&mut self) {
-        tokio::select! {
-            _ = self.terminate.recv() => {}
-            _ = self.interrupt.recv() => {}
-            _ = self.hang_up.recv() => {}
-        }
     }
 }

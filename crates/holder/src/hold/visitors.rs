@@ -106,6 +106,10 @@ fn check_peer(stream: &UnixStream, home_key: &str) -> io::Result<()> {
     let Some(pid) = peer.pid().and_then(|pid| u32::try_from(pid).ok()) else {
         return refused("the connected process is unknown");
     };
+    // What a process was that has ended already cannot be known.
+    if !std::path::Path::new(&format!("/proc/{pid}")).exists() {
+        return refused("the connected process has ended");
+    }
     if portolan_agents::descends_from_agent(pid, home_key) {
         return refused("an agent connected");
     }

@@ -175,7 +175,9 @@ pub(crate) fn agents(
         Some(holders) if settings.agents.outlives(agent.kind()) => {
             Arc::new(holders.held(agent, holding::place(settings))) as Arc<dyn Agent>
         }
-        _ => agent,
+        // The setting may have been another one when an agent that still runs was started.
+        Some(holders) => Arc::new(holders.taken_over(agent)),
+        None => agent,
     };
     Ok(catalogue
         .into_iter()

@@ -47,6 +47,7 @@ pub(crate) fn holders(settings: &Settings, home: &Home, home_key: &str) -> Outco
             idle: Duration::from_secs(minutes * 60),
             at_most: Duration::from_secs(hours * 3600),
         },
+        incarnation: Identity::read(home).map(|identity| identity.incarnation).unwrap_or_default(),
     }))
 }
 
@@ -71,6 +72,7 @@ pub(crate) fn asked(home: &Home) -> Holders {
         program: Vec::new(),
         context: Value::Null,
         linger: Linger::default(),
+        incarnation: String::new(),
     })
 }
 

@@ -3,6 +3,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    fmt::Write as _,
     path::PathBuf,
     time::Duration,
 };
@@ -21,13 +22,19 @@ use crate::{
 };
 
 /// The demo agent: one turn of the session that only talks takes about a second.
-const DEMO: Conversation =
-    Conversation { agent: "demo", talk: "recite 200 400", ask: "tool", life_ms: (0, 400), runs_once: false };
+const DEMO: Conversation = Conversation {
+    agent: "demo",
+    talk: "recite 200 400",
+    ask: "tool",
+    life_ms: (0, 400),
+    words: 200,
+    runs_once: false,
+};
 
 /// A real agent with a scripted model: turns take about two seconds, and agents take seconds to start.
 const fn real(agent: &'static str) -> Conversation {
-    let life_ms = (0, 1500);
-    Conversation { agent, talk: "tell a story", ask: "run a command", life_ms, runs_once: true }
+    let (talk, ask) = ("tell a story", "run a command");
+    Conversation { agent, talk, ask, life_ms: (0, 1500), words: 12 * 13, runs_once: true }
 }
 
 /// What two sessions of an agent do while daemons come and go: one talks, one asks.
@@ -40,6 +47,8 @@ struct Conversation {
     ask: &'static str,
     /// How long a daemon lives, in milliseconds: from, to.
     life_ms: (u64, u64),
+    /// The words of the text of one turn, as spaces separate them.
+    words: usize,
     /// Each turn with a request appends one line to a file.
     runs_once: bool,
 }
@@ -111,7 +120,8 @@ async fn beside_real(run: Run, conversation: Conversation, pinned: Pinned) -> Re
     );
     for (name, value) in environment {
         let value = serde_json::json!(value.to_string_lossy());
-        settings += &format!("{} = {value}\n", name.to_string_lossy());
+        // Writing into memory cannot fail.
+        let _ = writeln!(settings, "{} = {value}", name.to_string_lossy());
     }
     place.configure(&settings);
     let times = run.extent.of(200, 4);
@@ -147,7 +157,7 @@ async fn beside(
     times: usize,
     mut chance: Chance,
 ) -> Result<(Tally, BTreeMap<&'static str, usize>)> {
-    let Conversation { agent, talk, ask, life_ms, runs_once } = conversation;
+    let Conversation { agent, talk, ask, life_ms, words, runs_once } = conversation;
     let (_, door) = place.up()?;
     let mut link = Link::open(&door, "first").await?;
     let talks = link.create(agent, place.work.path()).await?;
@@ -155,7 +165,7 @@ async fn beside(
     let mut prompts = BTreeMap::from([(talk, 0), (ask, 0)]);
     let mut in_order = 0;
     for session in [&talks, &asks] {
-        until(place, session, "the start of the agent", |state| rests(state)).await?;
+        until(place, session, "the start of the agent", rests).await?;
     }
     for round in 0..times {
         if idle(place, &talks)? {
@@ -205,7 +215,7 @@ async fn beside(
     let log = log(place, &talks)?;
     let texts: Vec<String> = log.iter().filter(|event| event["type"] == "message").map(said).collect();
     let first = texts.first().context("no text")?;
-    ensure!(first.split_whitespace().count() > 100, "a whole text was expected: {first}");
+    ensure!(first.split_inclusive(' ').count() == words, "{words} words were expected: {first}");
     ensure!(texts.len() == prompts[talk], "{} texts for {} prompts", texts.len(), prompts[talk]);
     for (number, text) in texts.iter().enumerate() {
         ensure!(text == first, "the text of turn {number} differs:\n{text}\nis not\n{first}");

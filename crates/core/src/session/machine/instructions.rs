@@ -175,6 +175,11 @@ impl Machine {
         taken: &BTreeSet<InstructionId>,
     ) {
         self.memory = Kept::stored(memory);
+        // A stop that nobody ordered has no instruction, and may not have reached the agent. A second stop changes
+        // nothing.
+        if self.is_stopping() {
+            self.stop_after = Some(Seq::ZERO);
+        }
         for Unsettled { instruction_id, what, setting, .. } in unsettled {
             self.told.insert(instruction_id, setting);
             if let What::Order(Order::Answer { key, .. }) = &what {

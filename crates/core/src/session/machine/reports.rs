@@ -97,6 +97,16 @@ impl Machine {
                 }
                 self.pump(book, now);
             }
+            Report::Missing { reports } => {
+                let text = format!(
+                    "{reports} reports of the agent are missing here: the file that kept them while no daemon ran is \
+                     damaged"
+                );
+                book.append(now, None, Event::Notice { level: Level::Warning, text });
+            }
+            Report::Remark { level, text } => {
+                book.append(now, None, Event::Notice { level, text });
+            }
             Report::LinkLost { reason } => {
                 book.append(now, None, Event::LinkLost { reason });
             }
