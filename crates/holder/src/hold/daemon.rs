@@ -29,6 +29,8 @@ pub(super) struct DaemonConnection {
     /// Instructions of an earlier connection that wait for the agent: this daemon does not count those.
     inherited: usize,
     passed: u64,
+    /// The reports that were recorded before this daemon came.
+    pub(super) recorded_before: u64,
 }
 
 /// The parts of a connection that work at the same time.
@@ -39,7 +41,15 @@ pub(super) struct Parts<'a> {
 
 impl DaemonConnection {
     pub(super) fn new(reader: Reader<OwnedReadHalf>, writer: OwnedWriteHalf) -> Self {
-        Self { reader, writer, out: BytesMut::new(), position: 0, inherited: 0, passed: 0 }
+        Self {
+            reader,
+            writer,
+            out: BytesMut::new(),
+            position: 0,
+            inherited: 0,
+            passed: 0,
+            recorded_before: 0,
+        }
     }
 
     /// The parts of the daemon's connection, if there is one.
@@ -70,9 +80,10 @@ impl DaemonConnection {
         let _ = self.writer.try_write(&self.out);
     }
 
-    /// From now on this connection is the daemon's; so many instructions of earlier connections wait for the agent.
-    pub(super) fn begin(&mut self, inherited: usize) {
-        self.inherited = inherited;
+    /// From now on this connection is the daemon's; so many instructions of earlier connections wait for the agent, and
+    /// so many reports are recorded.
+    pub(super) fn begin(&mut self, inherited: usize, recorded: u64) {
+        (self.inherited, self.recorded_before) = (inherited, recorded);
     }
 
     /// One more instruction went on to the agent.

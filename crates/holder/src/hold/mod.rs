@@ -5,6 +5,7 @@
 //! wait; policy is the daemon's, so whatever needs it waits too.
 
 mod daemon;
+mod ending;
 mod launch;
 mod signals;
 mod visitors;
@@ -383,7 +384,7 @@ impl Holder {
         self.away_untold += self.away_since.elapsed();
         let away_ms = self.away_untold.as_millis() as u64;
         connection.tell(&FromHolder::Taken { taken, away_ms });
-        connection.begin(self.waiting.len());
+        connection.begin(self.waiting.len(), recorded);
         match self.spool.after(received) {
             Ok(position) => connection.position = position,
             Err(error) => {
@@ -412,7 +413,9 @@ impl Holder {
             }
             Ok(Some(ToHolder::Recorded(reports))) => {
                 // The first commit of a daemon also holds the later deadlines.
-                self.away_untold = Duration::ZERO;
+                if self.daemon.as_ref().is_some_and(|daemon| reports > daemon.recorded_before) {
+                    self.away_untold = Duration::ZERO;
+                }
                 self.recorded(reports);
             }
             Ok(Some(ToHolder::Stop {})) => self.stop("the daemon asked the agent to stop"),
@@ -442,75 +445,6 @@ impl Holder {
         if self.daemon.take().is_some() {
             self.away_since = Instant::now();
         }
-    }
-
-    // ----------------------------------------------------------------------------------- the agent
-
-    /// Ends the agent by its stop ladder. A daemon may ask for it again after each connection.
-    fn stop(&mut self, why: &str) {
-        tracing::info!(why, "the agent is ended");
-        if let Some(link) = &self.link {
-            link.stop.cancel();
-        }
-    }
-
-    /// The same for a person or the machine. The second time the agent is ended at once.
-    fn end(&mut self, why: &str) {
-        if self.is_ending() {
-            self.kill();
-        }
-        self.stop(why);
-    }
-
-    fn is_ending(&self) -> bool {
-        self.link.as_ref().is_some_and(|link| link.stop.is_cancelled() || link.kill.is_cancelled())
-    }
-
-    fn kill(&mut self) {
-        if let Some(link) = &self.link {
-            link.kill.cancel();
-        }
-    }
-
-    fn look_for_rest(&mut self) {
-        if self.business.is_idle() {
-            self.idle_since.get_or_insert_with(Instant::now);
-        } else {
-            self.idle_since = None;
-        }
-    }
-
-    /// When the agent must end, because no daemon came.
-    fn ends_at(&self) -> Option<Instant> {
-        if self.daemon.is_some() || self.link.is_none() || self.is_ending() {
-            return None;
-        }
-        let at_most = self.away_since + self.linger.at_most;
-        let idle = self.idle_since.map(|since| since.max(self.away_since) + self.linger.idle);
-        Some(idle.map_or(at_most, |idle| idle.min(at_most)))
-    }
-
-    fn next_due(&self) -> Option<Instant> {
-        let last = self.exited_at.map(|at| at + LAST_RECORD);
-        [self.ends_at(), self.write_again_at, last].into_iter().flatten().min()
-    }
-
-    fn on_time(&mut self) {
-        let now = Instant::now();
-        if self.write_again_at.is_some_and(|at| at <= now) {
-            self.write();
-        }
-        if self.ends_at().is_some_and(|at| at <= now) {
-            self.stop("no daemon came for the agent in time");
-        }
-    }
-
-    /// The agent has ended, and nobody waits for its reports, or everything is recorded. A holder also ends if the disk
-    /// does not take the last reports: whoever reads the spool then says that its end is missing.
-    fn is_over(&self) -> bool {
-        let Some(exited_at) = self.exited_at else { return false };
-        let is_kept = !self.spool.is_behind() && (self.is_recorded() || self.daemon.is_none());
-        is_kept || exited_at.elapsed() >= LAST_RECORD
     }
 
     fn status_now(&self) -> Status {
