@@ -22,9 +22,10 @@ mod run_folder;
 mod spool;
 #[cfg(test)]
 mod tests;
+mod tmux;
 
 pub use self::{
-    cgroup::Containment,
+    cgroup::{Containment, Manager, Service},
     frames::{Linger, PROTOCOL, State, Status},
     held::{Held, Holders, Settings},
     hold::{Hold, HoldError, hold},
