@@ -14,7 +14,7 @@ use portolan_holder::{Hold, Holders, Linger, Place, RunFolder, hold};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{assembly, descriptors, dial_in};
+use super::{assembly, descriptors, dial_in, logging};
 use crate::{
     config::{self, Settings},
     failure::{Failure, Outcome},
@@ -93,6 +93,7 @@ pub(crate) async fn run(session: SessionId) -> Outcome {
     })?;
     // The memory of this process holds the user's environment: other programs of the user must not read it.
     let _ = rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable);
+    logging::start_on_stderr()?;
     descriptors::raise();
     // For the person who sees this in a window of tmux; otherwise nobody reads it.
     output::offer(&format!(
