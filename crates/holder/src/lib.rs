@@ -23,6 +23,7 @@ mod spool;
 #[cfg(test)]
 mod tests;
 mod tmux;
+mod written;
 
 pub use self::{
     cgroup::{Containment, Manager, Service},
@@ -31,4 +32,5 @@ pub use self::{
     hold::{Hold, HoldError, hold},
     place::Place,
     run_folder::RunFolder,
+    written::Written,
 };
