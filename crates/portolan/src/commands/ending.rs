@@ -146,8 +146,8 @@ pub(super) async fn restart(context: &Context) -> Outcome {
     let settings = configuration::settings(&home)?;
     let record = Record::read(&home);
     if let Some(pid) = daemon_pid(&home)? {
-        if service::runs(pid) {
-            return service::restart(context);
+        if let Some(service) = service::that_runs(pid) {
+            return service::restart(context, &service);
         }
         stop(context, &home, pid, Agents::GoOn, false).await?;
     }
