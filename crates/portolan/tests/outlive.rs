@@ -2,7 +2,15 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
-use std::process::Command;
+use std::{
+    fs,
+    io::Write as _,
+    os::unix::{fs::MetadataExt as _, process::CommandExt as _},
+    path::Path,
+    process::Command,
+    thread::sleep,
+    time::Duration,
+};
 
 use portolan_testkit::daemon::{Home, wait_for};
 use rustix::process::{Pid, Signal, kill_process};
@@ -33,20 +41,31 @@ fn pids(home: &Home) -> Vec<(u64, u64)> {
     pids.map(|one| (one["agent_pid"].as_u64().unwrap(), one["holder_pid"].as_u64().unwrap())).collect()
 }
 
+fn signal(pid: u64, signal: Signal) {
+    kill_process(Pid::from_raw(i32::try_from(pid).unwrap()).unwrap(), signal).unwrap();
+}
+
+/// The events of a session, in the order of the log.
+fn events(home: &Home, session: &str) -> Vec<Value> {
+    let log = home.run(["export", session]).ok();
+    log.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()["event"].clone()).collect()
+}
+
+/// The warnings of a session.
+fn warnings(home: &Home, session: &str) -> Vec<String> {
+    let notices = events(home, session).into_iter().filter(|event| event["type"] == "notice");
+    notices.filter(|event| event["level"] == "warning").map(|event| event["text"].to_string()).collect()
+}
+
 /// The texts of the finished messages and the results of the turns, in the order of the log.
 fn told(home: &Home, session: &str) -> Vec<String> {
-    let log = home.run(["export", session]).ok();
-    let entries = log.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
-    let words = entries.filter_map(|entry| {
-        let event = &entry["event"];
-        match event["type"].as_str()? {
-            "message" => Some(format!("message {}", event["content"])),
-            "turn_ended" => Some(format!("turn {}", event["result"]["outcome"])),
-            "request_opened" => Some(format!("asked {}", event["request"]["request"])),
-            "request_closed" => Some(format!("answered {}", event["request"])),
-            "agent_exited" => Some("exit".into()),
-            _ => None,
-        }
+    let words = events(home, session).into_iter().filter_map(|event| match event["type"].as_str()? {
+        "message" => Some(format!("message {}", event["content"])),
+        "turn_ended" => Some(format!("turn {}", event["result"]["outcome"])),
+        "request_opened" => Some(format!("asked {}", event["request"]["request"])),
+        "request_closed" => Some(format!("answered {}", event["request"])),
+        "agent_exited" => Some("exit".into()),
+        _ => None,
     });
     words.collect()
 }
@@ -87,7 +106,7 @@ fn a_daemon_that_is_killed_again_and_again_loses_and_doubles_no_text() {
     let expected = told(&home, &session);
     let long = new(&home, "slow");
     for _ in 0..8 {
-        std::thread::sleep(std::time::Duration::from_millis(120));
+        sleep(Duration::from_millis(120));
         home.kill();
         home.up();
     }
@@ -141,22 +160,42 @@ fn down_keeps_agents_only_if_it_is_asked_to() {
     let ended = home.json(["down"]);
     assert_eq!((&ended["stopped"], &ended["agents_left"]), (&json!(true), &json!(0)), "{ended}");
     assert_eq!(home.agents(&session), [0; 0]);
-    assert_eq!(std::fs::read_dir(home.path().join("run")).unwrap().count(), 0, "no file is left");
+    assert_eq!(fs::read_dir(home.path().join("run")).unwrap().count(), 0, "no file is left");
 }
 
 #[test]
 fn down_ends_the_agents_of_a_daemon_that_was_killed() {
     let home = home();
+    for arguments in [&["down"][..], &["down", "--end"], &["down", "--now"]] {
+        home.up();
+        let session = new(&home, "tool");
+        asked(&home, &session);
+        home.kill();
+        let kept = home.json(["down", "--keep"]);
+        assert_eq!((&kept["agents_ended"], &kept["agents_left"]), (&json!(0), &json!(1)), "{kept}");
+        // Without a terminal, nobody can be asked.
+        let ended = home.json(arguments);
+        assert_eq!((&ended["agents_ended"], &ended["agents_left"]), (&json!(1), &json!(0)), "{arguments:?}");
+        assert_eq!((home.holders(), home.agents(&session)), (vec![], vec![]), "{arguments:?}");
+    }
+}
+
+#[test]
+fn down_fails_if_an_agent_does_not_end_and_names_its_holder() {
+    let home = home();
     home.up();
-    let session = new(&home, "tool");
-    asked(&home, &session);
-    home.kill();
-    let left = home.run(["down"]);
-    assert!(left.stderr.contains("`portolan down --end` ends"), "{left:?}");
-    assert_eq!(home.holders().len(), 1);
-    let ended = home.json(["down", "--end"]);
-    assert_eq!((&ended["agents_ended"], &ended["agents_left"]), (&json!(1), &json!(0)), "{ended}");
-    assert_eq!(home.agents(&session), [0; 0]);
+    let session = new(&home, "say hello");
+    home.until_status(&session, "idle");
+    home.run(["down"]).ok();
+    // Something that has the lock, like a holder, and does not answer.
+    let lock = home.path().join("run").join(format!("{session}.lock"));
+    let mut held = fs::File::create(&lock).unwrap();
+    held.lock().unwrap();
+    write!(held, "4194305").unwrap();
+    let ran = home.run(["down", "--now"]);
+    drop(held);
+    assert_eq!(ran.code, 1, "{ran:?}");
+    assert!(ran.stderr.contains(&session) && ran.stderr.contains("`kill -9 4194305`"), "{ran:?}");
 }
 
 #[test]
@@ -166,7 +205,7 @@ fn a_killed_holder_ends_its_agent_and_the_session_says_so() {
     let session = new(&home, "tool");
     let request = asked(&home, &session);
     let (_, holder) = pids(&home)[0];
-    kill_process(Pid::from_raw(holder as i32).unwrap(), Signal::KILL).unwrap();
+    signal(holder, Signal::KILL);
     let state = home.until_status(&session, "error");
     assert_eq!(state["requests"], json!([]));
     assert!(told(&home, &session).contains(&format!("answered {request}")));
@@ -185,7 +224,7 @@ fn a_holder_that_is_killed_without_a_daemon_is_found_at_the_next_start() {
     asked(&home, &session);
     let (_, holder) = pids(&home)[0];
     home.kill();
-    kill_process(Pid::from_raw(holder as i32).unwrap(), Signal::KILL).unwrap();
+    signal(holder, Signal::KILL);
     home.up();
     let state = home.until_status(&session, "terminated");
     assert_eq!(state["requests"], json!([]));
@@ -226,7 +265,7 @@ fn an_agent_cannot_hold_or_reach_a_holder() {
     asked(&home, &session);
     // A process with the marker of an agent of this home, as every process has that an agent starts.
     let identity: Value =
-        serde_json::from_slice(&std::fs::read(home.path().join("identity.json")).unwrap()).unwrap();
+        serde_json::from_slice(&fs::read(home.path().join("identity.json")).unwrap()).unwrap();
     let marker = format!("{}.{session}.x", identity["key"].as_str().unwrap());
     for arguments in [vec!["hold", &session], vec!["ps"], vec!["down", "--end"]] {
         let mut command = home.command(&arguments);
@@ -237,56 +276,587 @@ fn an_agent_cannot_hold_or_reach_a_holder() {
             "{arguments:?}: {said}"
         );
     }
-    // Nor by the socket itself.
+    // Nor by the socket itself: neither with the marker, nor below a process that has it.
     let socket = home.path().join("run").join(&session[session.len() - 12..]);
-    let script = "import socket,sys,time\ns=socket.socket(socket.AF_UNIX)\ns.connect(sys.argv[1])\n\
+    let script = "import socket,sys\ns=socket.socket(socket.AF_UNIX)\ns.connect(sys.argv[1])\n\
                   b=b'{\"hello\":{\"protocol\":1,\"version\":\"x\"}}'\n\
                   s.sendall(len(b).to_bytes(4,'little')+b)\nprint(len(s.recv(100)))";
-    let ask = |marker: &str| {
-        let mut command = Command::new("python3");
-        command.args(["-c", script]).arg(&socket).env("PORTOLAN_CHILD", marker);
-        String::from_utf8(command.output().unwrap().stdout).unwrap()
+    let ask = |marker: &str, words: &[&str]| {
+        let mut command = Command::new(words[0]);
+        command.args(&words[1..]).args(["python3", "-c", script]).arg(&socket).env("PORTOLAN_CHILD", marker);
+        let said = String::from_utf8(command.output().unwrap().stdout).unwrap();
+        said.trim().parse::<usize>().is_ok_and(|bytes| bytes > 0)
     };
-    let answered = |marker: &str| ask(marker).trim().parse::<usize>().is_ok_and(|bytes| bytes > 0);
-    assert!(!answered(&marker), "an agent gets no answer");
-    assert!(answered("of.another.home"));
+    // The shell waits for the program, which has no marker of its own.
+    let below = ["sh", "-c", "env -u PORTOLAN_CHILD \"$@\"; true", "sh"];
+    assert!(!ask(&marker, &["env"]), "an agent gets no answer");
+    assert!(!ask(&marker, &below), "what an agent started gets no answer");
+    assert!(ask("of.another.home", &["env"]) && ask("of.another.home", &below));
+    // The holder wrote it down.
+    let log = fs::read_to_string(home.path().join("run").join(format!("{session}.log"))).unwrap();
+    assert!(log.contains("an agent connected"), "{log}");
+    home.run(["down"]).ok();
+}
+
+// covers: 003-156
+#[test]
+fn a_started_agent_is_listed_with_its_processes_until_it_is_stopped() {
+    let home = home();
+    home.up();
+    let session = new(&home, "say hello");
+    home.until_status(&session, "idle");
+    let running = home.json(["ps"]);
+    let one = &running[0];
+    assert_eq!((&one["session"], &one["state"]), (&json!(session), &json!("running")), "{running}");
+    for pid in [&one["agent_pid"], &one["holder_pid"]] {
+        assert!(Path::new(&format!("/proc/{pid}/stat")).exists(), "{running}");
+    }
+    home.run(["stop", &session]).ok();
+    wait_for("the end of the agent", || home.agents(&session).is_empty().then_some(()));
+    wait_for("the end of the holder", || home.holders().is_empty().then_some(()));
+    assert_eq!(home.json(["ps"]), json!([]));
+}
+
+// covers: 003-157
+#[test]
+fn ps_shows_an_agent_from_its_start_to_its_end_even_if_nobody_answers() {
+    let home = home();
+    home.configure("[agents]\noutlive = true\n[agents.mute]\ncommand = [\"sh\", \"-c\", \"sleep 600\"]\n");
+    home.up();
+    let work = home.path().canonicalize().unwrap();
+    let began = fs::metadata(home.path().join("daemon.json")).unwrap().modified().unwrap();
+    let mute = home.run(["new", "mute", "hello"]).ok().trim().to_owned();
+    let talking = new(&home, "say hello");
+    home.until_status(&talking, "idle");
+    let listed = |session: &str| {
+        let all = home.json(["ps"]);
+        all.as_array().unwrap().iter().find(|one| one["session"] == *session).cloned()
+    };
+    let starting = wait_for("an agent", || listed(&mute).filter(|one| one["agent_pid"].is_u64()));
+    assert_eq!((&starting["state"], &starting["agent"]), (&json!("starting"), &json!("mute")), "{starting}");
+    assert_eq!(starting["cwd"], json!(work), "{starting}");
+    let running = listed(&talking).unwrap();
+    assert!(running["agent_memory"].as_u64().unwrap() > 0, "{running}");
+    assert!(running["holder_memory"].as_u64().unwrap() > 0, "{running}");
+    let since = |one: &Value| one["since"].as_str().unwrap().parse::<jiff::Timestamp>().unwrap();
+    let age = since(&running).duration_since(jiff::Timestamp::try_from(began).unwrap()).as_secs();
+    assert!((0..60).contains(&age), "{running}");
+
+    // Holders that hang are asked at the same time as the others.
+    let holder = running["holder_pid"].as_u64().unwrap();
+    for one in [&starting, &running] {
+        signal(one["holder_pid"].as_u64().unwrap(), Signal::STOP);
+    }
+    let asked = std::time::Instant::now();
+    let silent = listed(&talking).unwrap();
+    assert!(asked.elapsed() < Duration::from_secs(18), "one after the other");
+    assert_eq!((&silent["link"], &silent["holder_pid"]), (&json!("silent"), &json!(holder)), "{silent}");
+    assert!((since(&silent).as_second() - since(&running).as_second()).abs() <= 1, "{silent}");
+    assert!(silent["holder_memory"].as_u64().unwrap() > 0, "{silent}");
+    for one in [&starting, &running] {
+        signal(one["holder_pid"].as_u64().unwrap(), Signal::CONT);
+    }
+
+    // An agent that has ended is listed until its daemon has recorded that.
+    home.signal(Signal::STOP);
+    signal(running["agent_pid"].as_u64().unwrap(), Signal::KILL);
+    let exited = wait_for("the end", || listed(&talking).filter(|one| one["state"] != "running"));
+    assert_eq!(exited["state"], "exited", "{exited}");
+    home.signal(Signal::CONT);
+    home.until_status(&talking, "error");
     home.run(["down"]).ok();
 }
 
 // covers: 003-157, 003-158
 #[test]
 fn with_tmux_a_person_sees_the_agents_window_and_can_end_it_there() {
-    let folder = tempfile::tempdir().unwrap();
-    let home = Home::new(env!("CARGO_BIN_EXE_portolan"));
+    let (tmux, home) = (Tmux::new(), home());
     home.configure("[agents]\noutlive = true\nplace = \"tmux\"");
-    let tmux = |arguments: &[&str]| {
-        let mut command = Command::new("tmux");
-        let output = command.args(arguments).env("TMUX_TMPDIR", folder.path()).env_remove("TMUX").output();
-        let output = output.expect("tmux is installed: `cargo xtask test` installs it");
-        String::from_utf8(output.stdout).unwrap()
-    };
-    // The daemon inherits the folder of this test's own tmux server.
-    let mut up = home.command(["up", "--detach", "--no-open"]);
-    assert!(up.env("TMUX_TMPDIR", folder.path()).output().unwrap().status.success());
+    tmux.up(&home);
     let session = new(&home, "tool");
     asked(&home, &session);
     let running = home.json(["ps"]);
     let window = running[0]["tmux"].as_str().unwrap().to_owned();
     assert!(
-        tmux(&["list-windows", "-t", "portolan", "-F", "portolan:#{window_name}"]).contains(&window),
+        tmux.run(&["list-windows", "-t", "portolan", "-F", "portolan:#{window_name}"]).contains(&window),
         "{running}"
     );
     let screen = wait_for("the words in the window", || {
-        let screen = tmux(&["capture-pane", "-p", "-J", "-t", &window]);
+        let screen = tmux.run(&["capture-pane", "-p", "-J", "-t", &window]);
         screen.contains(&session).then_some(screen)
     });
     assert!(screen.contains("closing this window ends the agent"), "{screen}");
-    tmux(&["kill-window", "-t", &window]);
+    tmux.run(&["kill-window", "-t", &window]);
     wait_for("the end of the session's agent", || {
         let status = state(&home, &session)["summary"]["status"].clone();
         (status == "terminated" || status == "error").then_some(())
     });
     wait_for("the end of the agent", || home.agents(&session).is_empty().then_some(()));
     home.run(["down"]).ok();
-    tmux(&["kill-server"]);
+}
+
+/// A tmux server of a test's own, in a home whose daemon uses it.
+struct Tmux {
+    folder: tempfile::TempDir,
+}
+
+impl Tmux {
+    fn new() -> Self {
+        Self { folder: tempfile::tempdir().unwrap() }
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new("tmux");
+        command.args(arguments).env("TMUX_TMPDIR", self.folder.path()).env_remove("TMUX");
+        command.env_remove("PORTOLAN_CHILD");
+        command
+    }
+
+    fn run(&self, arguments: &[&str]) -> String {
+        let output = self.command(arguments).output();
+        assert!(output.is_ok(), "`cargo xtask test` installs tmux: {output:?}");
+        String::from_utf8(output.unwrap().stdout).unwrap()
+    }
+
+    /// Starts the daemon, which reaches this server as the user's.
+    fn up(&self, home: &Home) {
+        let mut up = home.command(["up", "--detach", "--no-open"]);
+        assert!(up.env("TMUX_TMPDIR", self.folder.path()).output().unwrap().status.success());
+    }
+
+    fn pid(&self) -> u64 {
+        self.run(&["display-message", "-p", "#{pid}"]).trim().parse().unwrap()
+    }
+}
+
+impl Drop for Tmux {
+    fn drop(&mut self) {
+        self.run(&["kill-server"]);
+        self.run(&["-L", "portolan", "kill-server"]);
+    }
+}
+
+// covers: 003-157, 003-158
+#[test]
+fn auto_takes_tmux_if_a_server_of_the_user_runs_and_else_the_background() {
+    let (tmux, home) = (Tmux::new(), home());
+    home.configure("[limits]\nshutdown_grace_seconds = 1\n[agents]\noutlive = true\nplace = \"auto\"");
+    tmux.up(&home);
+    let windows = || {
+        let running = home.json(["ps"]);
+        let mut all: Vec<_> = running.as_array().unwrap().iter().map(|one| one["tmux"].is_string()).collect();
+        all.sort_unstable();
+        all
+    };
+    let session = new(&home, "tool");
+    asked(&home, &session);
+    assert_eq!((windows(), warnings(&home, &session)), (vec![false], vec![]), "no server runs");
+
+    tmux.run(&["new-session", "-d", "-s", "mine", "sleep 600"]);
+    let session = new(&home, "tool");
+    asked(&home, &session);
+    assert_eq!((windows(), warnings(&home, &session)), (vec![false, true], vec![]));
+    assert!(tmux.run(&["list-sessions"]).contains("portolan"));
+
+    let server = tmux.pid();
+    signal(server, Signal::STOP);
+    let session = new(&home, "tool");
+    asked(&home, &session);
+    signal(server, Signal::CONT);
+    assert_eq!(windows(), [false, false, true], "its server hangs");
+    let said = warnings(&home, &session);
+    assert!(said.len() == 1 && said[0].contains("tmux does not answer"), "{said:?}");
+    home.run(["down"]).ok();
+}
+
+#[test]
+fn holders_keep_away_from_the_tmux_server_of_an_agent_and_from_a_servers_environment() {
+    let (tmux, home) = (Tmux::new(), home());
+    home.configure("[limits]\nshutdown_grace_seconds = 1\n[agents]\noutlive = true\nplace = \"tmux\"");
+    tmux.up(&home);
+    // An agent of some other session started the server.
+    let identity: Value =
+        serde_json::from_slice(&fs::read(home.path().join("identity.json")).unwrap()).unwrap();
+    let marker =
+        format!("{}.{}.x", identity["key"].as_str().unwrap(), "0190b1e2-0000-7000-8000-0123456789ab");
+    let mut agents = tmux.command(&["new-session", "-d", "-s", "agents", "sleep 600"]);
+    assert!(agents.env("PORTOLAN_CHILD", marker).output().unwrap().status.success());
+    let session = new(&home, "tool");
+    asked(&home, &session);
+    let said = warnings(&home, &session);
+    assert!(said.len() == 1 && said[0].contains("`tmux -L portolan attach`"), "{said:?}");
+    assert!(tmux.run(&["-L", "portolan", "list-sessions"]).contains("portolan"));
+    assert!(!tmux.run(&["list-sessions"]).contains("portolan"));
+
+    // A server of the user's, with a secret in its environment.
+    tmux.run(&["kill-server"]);
+    wait_for("the user's server", || {
+        // The old server may still be ending.
+        let mut own = tmux.command(&["new-session", "-d", "-s", "mine", "sleep 600"]);
+        own.env("HARBOUR_TOKEN", "tide-secret").output().unwrap().status.success().then_some(())
+    });
+    let second = new(&home, "tool");
+    asked(&home, &second);
+    assert_eq!(warnings(&home, &second), [""; 0]);
+    assert!(tmux.run(&["list-sessions"]).contains("portolan"));
+    let environment = |pid: u64| fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+    let has = |bytes: &[u8]| String::from_utf8_lossy(bytes).contains("tide-secret");
+    assert!(has(&environment(tmux.pid())), "the server has it");
+    for (_, holder) in pids(&home) {
+        assert!(!has(&environment(holder)), "what a holder has, others may see");
+        assert!(!has(&fs::read(format!("/proc/{holder}/cmdline")).unwrap()));
+    }
+    home.run(["down"]).ok();
+}
+
+/// The links of a process' open files.
+fn open_files(pid: i32) -> Vec<String> {
+    let links = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
+    links.filter_map(|link| Some(fs::read_link(link.path()).ok()?.display().to_string())).collect()
+}
+
+#[test]
+fn an_agent_inherits_no_file_of_its_holder() {
+    let home = home();
+    home.up();
+    let session = new(&home, "tool");
+    asked(&home, &session);
+    let (_, holder) = pids(&home)[0];
+    let held = open_files(i32::try_from(holder).unwrap());
+    for kind in [".lock", ".spool", ".log"] {
+        assert!(held.iter().any(|file| file.ends_with(kind)), "{held:?}");
+    }
+    let agents = home.agents(&session);
+    assert!(!agents.is_empty());
+    for pid in agents {
+        let files = open_files(pid);
+        assert!(!files.is_empty());
+        let run = home.path().join("run");
+        assert!(!files.iter().any(|file| Path::new(file).starts_with(&run)), "{files:?}");
+        // The number of a socket is the same in every process that has it.
+        let shared = files.iter().filter(|file| file.starts_with("socket:") && held.contains(file));
+        assert_eq!(shared.count(), 0, "{files:?} and {held:?}");
+    }
+    home.run(["down"]).ok();
+}
+
+/// The program in a folder that everyone may enter. Its file can be replaced.
+fn installed() -> (tempfile::TempDir, std::path::PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    fs::set_permissions(folder.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let program = folder.path().join("portolan");
+    fs::copy(env!("CARGO_BIN_EXE_portolan"), &program).unwrap();
+    (folder, program)
+}
+
+#[test]
+fn no_secret_is_on_a_holders_command_line_or_in_its_environment_and_nobody_can_read_its_memory() {
+    let (_folder, program) = installed();
+    let home = Home::new(program);
+    home.configure("[agents]\noutlive = true\n[agents.demo.env]\nHARBOUR_TOKEN = \"tide-of-the-table\"");
+    // The system user owns every process of its own: only another user shows whose memory it is.
+    let is_root = rustix::process::getuid().is_root();
+    let run = |arguments: &[&str]| {
+        let mut command = home.command(arguments);
+        command.env("HARBOUR_SECRET", "tide-of-the-daemon").env("HOME", home.path());
+        if is_root {
+            command.uid(65534).gid(65534);
+        }
+        let output = command.output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).unwrap().trim().to_owned()
+    };
+    if is_root {
+        std::os::unix::fs::chown(home.path(), Some(65534), Some(65534)).unwrap();
+    }
+    run(&["up", "--detach", "--no-open"]);
+    let session = run(&["new", "demo", "tool"]);
+    let running = wait_for("the agent", || {
+        let running: Value = serde_json::from_str(&run(&["--json", "ps"])).unwrap();
+        (running[0]["state"] == "running").then_some(running)
+    });
+    let (agent, holder) = (&running[0]["agent_pid"], &running[0]["holder_pid"]);
+    let read = |pid: &Value, name: &str| {
+        let bytes = fs::read(format!("/proc/{pid}/{name}")).unwrap_or_default();
+        String::from_utf8_lossy(&bytes).into_owned()
+    };
+    let has = |text: String| text.contains("tide-of-the-table") || text.contains("tide-of-the-daemon");
+    assert!(read(agent, "environ").contains("tide-of-the-table"), "the agent has it");
+    assert!(read(agent, "environ").contains("tide-of-the-daemon"), "the agent has it");
+    assert!(read(holder, "cmdline").contains(&session));
+    assert!(!has(read(holder, "cmdline")) && !has(read(holder, "environ")));
+    let owner = |pid: &Value| fs::metadata(format!("/proc/{pid}/environ")).unwrap().uid();
+    assert_ne!(owner(agent), 0);
+    assert_eq!(owner(holder), 0, "its memory holds the secrets: only the system user may look into it");
+    run(&["down"]);
+}
+
+#[test]
+fn a_home_may_have_a_longer_path_than_a_socket() {
+    let home = Home::below(env!("CARGO_BIN_EXE_portolan"), &"harbour/".repeat(16));
+    assert!(home.path().as_os_str().len() > 108);
+    home.configure("[limits]\nshutdown_grace_seconds = 1\n[agents]\noutlive = true");
+    home.up();
+    let session = new(&home, "tool");
+    let request = asked(&home, &session);
+    let before = pids(&home);
+    home.kill();
+    home.up();
+    assert_eq!((pids(&home), asked(&home, &session)), (before, request));
+    home.run(["down"]).ok();
+    assert_eq!((home.holders(), home.agents(&session)), (vec![], vec![]));
+}
+
+#[test]
+fn a_deleted_session_leaves_no_process_and_no_file_of_its_holder() {
+    let home = home();
+    home.up();
+    let session = new(&home, "tool");
+    asked(&home, &session);
+    assert!(fs::read_dir(home.path().join("run")).unwrap().count() > 0);
+    home.run(["delete", "--yes", &session]).ok();
+    wait_for("the end of the agent", || home.agents(&session).is_empty().then_some(()));
+    wait_for("the end of the holder", || home.holders().is_empty().then_some(()));
+    let left = || fs::read_dir(home.path().join("run")).unwrap().flatten().map(|file| file.path());
+    wait_for("an empty folder", || (left().count() == 0).then_some(()));
+}
+
+#[test]
+fn a_prompt_whose_fate_nobody_knows_is_uncertain_after_the_death_of_daemon_and_holder() {
+    let home = home();
+    home.up();
+    let session = new(&home, "say hello");
+    home.until_status(&session, "idle");
+    let (agent, holder) = pids(&home)[0];
+    signal(agent, Signal::STOP);
+    home.run(["send", &session, "say goodbye"]).ok();
+    let stage = || state(&home, &session)["commands"][0]["stage"]["stage"].clone();
+    wait_for("the prompt in the agent's pipe", || (stage() == "delivered").then_some(()));
+    home.kill();
+    signal(holder, Signal::KILL);
+    home.up();
+    wait_for("the end of the agent", || home.agents(&session).is_empty().then_some(()));
+    assert_eq!(stage(), "uncertain");
+    assert!(!told(&home, &session).iter().any(|one| one.contains("goodbye")));
+    home.run(["down"]).ok();
+}
+
+#[test]
+fn a_copy_of_a_home_leaves_the_agents_of_the_original_alone() {
+    let home = home();
+    home.up();
+    let session = new(&home, "tool");
+    let request = asked(&home, &session);
+    let before = pids(&home);
+    let copy = Home::new(env!("CARGO_BIN_EXE_portolan"));
+    let mut copying = Command::new("cp");
+    copying.arg("-a").arg(home.path().join(".")).arg(copy.path());
+    assert!(copying.status().unwrap().success());
+    copy.up();
+    // The copy has no agent: its session ends, and its request is closed.
+    let settled = copy.until_status(&session, "terminated");
+    assert_eq!(settled["requests"], json!([]));
+    assert_eq!(copy.json(["ps"]), json!([]));
+    copy.run(["down", "--end"]).ok();
+    assert_eq!((pids(&home), asked(&home, &session)), (before, request));
+    home.run(["approve", &session, &request.to_string()]).ok();
+    home.until_status(&session, "idle");
+    home.run(["down"]).ok();
+}
+
+#[test]
+fn agents_start_and_go_on_while_the_installed_program_is_replaced() {
+    let (_folder, program) = installed();
+    let home = Home::new(&program);
+    home.configure("[limits]\nshutdown_grace_seconds = 1\n[agents]\noutlive = true");
+    home.up();
+    let old = new(&home, "tool");
+    let request = asked(&home, &old);
+    // An installer puts a new file in the place of the old one.
+    let next = program.with_extension("next");
+    fs::copy(env!("CARGO_BIN_EXE_portolan"), &next).unwrap();
+    fs::rename(&next, &program).unwrap();
+    let between = new(&home, "tool");
+    asked(&home, &between);
+    let before = pids(&home);
+    assert_eq!(before.len(), 2);
+    home.json(["restart"]);
+    assert_eq!(home.ended(), 0);
+    assert_eq!((pids(&home), asked(&home, &old)), (before, request));
+    for session in [&old, &between] {
+        home.run(["approve", session]).ok();
+        home.until_status(session, "idle");
+    }
+    home.run(["down", "--end"]).ok();
+}
+
+#[test]
+fn a_holder_that_the_system_ends_ends_its_agent_and_the_session_says_so() {
+    let home = home();
+    home.up();
+    for daemon in [true, false] {
+        let session = new(&home, "tool");
+        asked(&home, &session);
+        let (_, holder) = pids(&home)[0];
+        if !daemon {
+            home.kill();
+        }
+        signal(holder, Signal::TERM);
+        wait_for("the end of the agent", || home.agents(&session).is_empty().then_some(()));
+        wait_for("the end of the holder", || home.holders().is_empty().then_some(()));
+        if !daemon {
+            home.up();
+        }
+        wait_for("the end in the log", || told(&home, &session).contains(&"exit".to_owned()).then_some(()));
+        assert_eq!(state(&home, &session)["requests"], json!([]));
+    }
+    home.run(["down"]).ok();
+}
+
+#[test]
+fn the_time_without_a_daemon_does_not_count_toward_a_deadline() {
+    let home = home();
+    home.up();
+    let session = home.run(["new", "demo", "tool", "--deadline", "4s"]).ok().trim().to_owned();
+    let request = asked(&home, &session);
+    home.kill();
+    sleep(Duration::from_secs(6));
+    home.up();
+    assert_eq!(asked(&home, &session), request, "still open, under its number");
+    wait_for("the deadline", || told(&home, &session).contains(&format!("answered {request}")).then_some(()));
+    home.run(["down"]).ok();
+}
+
+/// A tmux that opens no windows: it starts the program in the background. A program that is started while the file
+/// `stop` exists stops before it becomes the holder, and writes its number to `stopped`.
+const LATE: &str = r#"#!/bin/sh
+[ "$1" = new-window ] || exit 1
+here=$(dirname "$0")
+while [ "$1" != -- ]; do [ "$1" = -c ] && folder=$2; shift; done
+cd "$folder" || exit 1
+for session; do :; done
+if [ -e "$here/stop" ]; then
+  setsid sh -c 'echo $$ >"$1/stopping"; mv "$1/stopping" "$1/stopped"; kill -STOP $$; exec PROGRAM hold "$0" 2>"$1/said"' \
+    "$session" "$here" </dev/null >/dev/null 2>&1 &
+else
+  setsid PROGRAM hold "$session" </dev/null >/dev/null 2>&1 &
+fi
+"#;
+
+#[test]
+fn a_daemon_that_is_killed_before_its_holder_holds_anything_never_costs_a_second_agent() {
+    let home = home();
+    home.configure("[limits]\nshutdown_grace_seconds = 1\n[agents]\noutlive = true\nplace = \"tmux\"");
+    let folder = tempfile::tempdir().unwrap();
+    let tmux = folder.path().join("tmux");
+    fs::write(&tmux, LATE.replace("PROGRAM", env!("CARGO_BIN_EXE_portolan"))).unwrap();
+    fs::set_permissions(&tmux, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    fs::write(folder.path().join("stop"), "").unwrap();
+    let path = format!("{}:{}", folder.path().display(), std::env::var("PATH").unwrap());
+    let up = || {
+        let mut up = home.command(["up", "--detach", "--no-open"]);
+        assert!(up.env("PATH", &path).output().unwrap().status.success());
+    };
+    up();
+    let session = new(&home, "say first");
+    let read = |name: &str| fs::read_to_string(folder.path().join(name)).ok();
+    let late: u64 = wait_for("the late holder", || read("stopped")?.trim().parse().ok());
+    let daemon = home.record().unwrap()["pid"].as_u64().unwrap();
+    signal(daemon, Signal::KILL);
+    wait_for("the end of the daemon", || (home.run(["status"]).code != 0).then_some(()));
+    fs::remove_file(folder.path().join("stop")).unwrap();
+
+    up();
+    home.run(["send", &session, "say second"]).ok();
+    wait_for("the second turn", || {
+        told(&home, &session).iter().any(|one| one.contains("second")).then_some(())
+    });
+    let before = pids(&home);
+    signal(late, Signal::CONT);
+    let said = wait_for("the end of the late holder", || {
+        (!Path::new(&format!("/proc/{late}")).exists()).then(|| read("said").unwrap())
+    });
+    assert!(said.contains("another holder has the session"), "{said}");
+    assert_eq!(pids(&home), before);
+    let spoken = told(&home, &session);
+    for words in ["first", "second"] {
+        let times = spoken.iter().filter(|one| one.starts_with("message") && one.contains(words)).count();
+        assert!(times <= 1, "{words}: {spoken:?}");
+    }
+    home.run(["down"]).ok();
+    assert_eq!(home.agents(&session), [0; 0]);
+}
+
+/// An agent over ACP that asks Portolan to write a file as soon as the file `go` exists, and answers slowly at first if
+/// it is told to.
+const WRITER: &str = r#"
+say() { printf '%s\n' "$1"; }
+answer() { say '{"jsonrpc":"2.0","id":'"$1"',"result":'"$2"'}'; }
+while IFS= read -r line; do
+  id=$(printf '%s' "$line" | sed -n 's/^{"id":\([0-9]*\),.*/\1/p')
+  case "$line" in
+    *'"method":"initialize"'*)
+      while [ -e wait ]; do sleep 0.1; done
+      answer "$id" '{"protocolVersion":1,"agentCapabilities":{}}' ;;
+    *'"method":"session/new"'*) answer "$id" '{"sessionId":"S"}' ;;
+    *'"method":"session/prompt"'*)
+      prompt=$id
+      while [ ! -e go ]; do sleep 0.1; done
+      say '{"jsonrpc":"2.0","id":0,"method":"fs/write_text_file","params":{"sessionId":"S","path":"'"$PWD"'/made.txt","content":"made\n"}}'
+      : >asked ;;
+    '{"id":0,'*) answer "$prompt" '{"stopReason":"end_turn"}' ;;
+  esac
+done
+"#;
+
+fn with_writer() -> (Home, tempfile::TempDir) {
+    let (home, work) = (home(), tempfile::tempdir().unwrap());
+    let script = home.path().join("agent.sh");
+    fs::write(&script, WRITER).unwrap();
+    home.configure(&format!(
+        "[limits]\nshutdown_grace_seconds = 1\n[agents]\noutlive = true\n[agents.writer]\ncommand = [\"sh\", \"{}\"]",
+        script.display()
+    ));
+    home.up();
+    (home, work)
+}
+
+#[test]
+fn what_an_agent_wants_written_while_no_daemon_runs_waits_for_the_next_daemons_policy() {
+    let (home, work) = with_writer();
+    let cwd = work.path().canonicalize().unwrap();
+    let session = home.run(["new", "writer", "write", "--cwd", cwd.to_str().unwrap()]).ok().trim().to_owned();
+    wait_for("the turn", || state(&home, &session)["turn"].is_object().then_some(()));
+    home.kill();
+    fs::write(cwd.join("go"), "").unwrap();
+    wait_for("the agent's wish", || cwd.join("asked").exists().then_some(()));
+    wait_for("the wish in the spool", || (home.json(["ps"])[0]["unrecorded"] != 0).then_some(()));
+    assert!(!cwd.join("made.txt").exists(), "nobody has decided");
+    home.up();
+    let request = asked(&home, &session);
+    assert!(!cwd.join("made.txt").exists(), "a person decides");
+    home.run(["approve", &session, &request.to_string()]).ok();
+    home.until_status(&session, "idle");
+    assert_eq!(fs::read_to_string(cwd.join("made.txt")).unwrap(), "made\n");
+    home.run(["down"]).ok();
+}
+
+#[test]
+fn a_restart_while_an_agent_is_starting_does_not_lose_its_first_prompt() {
+    let (home, work) = with_writer();
+    let cwd = work.path().canonicalize().unwrap();
+    for file in ["wait", "go"] {
+        fs::write(cwd.join(file), "").unwrap();
+    }
+    let session = home.run(["new", "writer", "write", "--cwd", cwd.to_str().unwrap()]).ok().trim().to_owned();
+    wait_for("the agent", || (home.json(["ps"])[0]["state"] == "starting").then_some(()));
+    home.json(["restart"]);
+    assert_eq!(home.ended(), 0);
+    fs::remove_file(cwd.join("wait")).unwrap();
+    let request = asked(&home, &session);
+    home.run(["approve", &session, &request.to_string()]).ok();
+    home.until_status(&session, "idle");
+    let told = told(&home, &session);
+    assert_eq!(told.iter().filter(|one| one.starts_with("turn")).collect::<Vec<_>>(), ["turn \"completed\""]);
+    home.run(["down", "--end"]).ok();
 }
