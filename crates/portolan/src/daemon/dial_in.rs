@@ -124,7 +124,6 @@ async fn serve(listener: tokio::net::TcpListener, routes: Router) {
             let served = http1::Builder::new()
                 .timer(TokioTimer::new())
                 .header_read_timeout(HEAD)
-                .keep_alive(false)
                 .serve_connection(TokioIo::new(stream), service)
                 .with_upgrades();
             if let Err(error) = served.await {
@@ -243,9 +242,11 @@ mod tests {
         let base = listen_on_loopback(&DialIn::new()).unwrap();
         let address = base.strip_prefix("ws://").unwrap();
         let began = Instant::now();
-        let request = format!("GET / HTTP/1.1\r\nHost: {address}\r\n\r\n");
+        let request = format!("GET / HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
         assert_eq!(answered(address, &request).await, "404");
         assert!(began.elapsed() < HEAD, "an empty port answers at once");
+        let lasting = request.replace("Connection: close\r\n", "");
+        assert_eq!(answered(address, &lasting).await, "404", "and closes when no further request comes");
         let mut silent = Vec::new();
         for _ in 0..STRANGERS {
             silent.push(TcpStream::connect(address).await.unwrap());
