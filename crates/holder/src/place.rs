@@ -250,7 +250,7 @@ fn ends_with(service: &Service, why: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use std::{fs, os::unix::fs::PermissionsExt as _, path::Path};
 
     use super::*;
@@ -260,7 +260,7 @@ mod tests {
     const SCOPE_OF_ITS_OWN: &str =
         "0::/user.slice/user-1000.slice/user@1000.service/app.slice/run-r1f.scope\n";
 
-    fn in_service(path: &str) -> Surroundings {
+    pub(crate) fn in_service(path: &str) -> Surroundings {
         let service = Service { unit: "portolan.service".into(), manager: Manager::User };
         Surroundings {
             containment: Containment::Service(service),
@@ -269,7 +269,7 @@ mod tests {
     }
 
     /// A program in this folder.
-    fn install(folder: &Path, name: &str, script: &str) {
+    pub(crate) fn install(folder: &Path, name: &str, script: &str) {
         let program = folder.join(name);
         fs::write(&program, format!("#!/bin/sh\n{script}\n")).unwrap();
         fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn without_a_tmux_server_auto_takes_the_background_and_says_nothing() {
+    async fn auto_takes_the_background_without_tmux_and_says_so_if_tmux_refuses() {
         for (script, remark) in [
             ("echo 'no server running on /tmp/x' >&2; exit 1", None),
             // It answers, and opens no window.

@@ -140,7 +140,37 @@ fn window_name(name: &str, id: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use portolan_core::SessionId;
+
     use super::*;
+    use crate::{
+        RunFolder,
+        place::tests::{in_service, install},
+    };
+
+    #[tokio::test]
+    async fn a_tmux_server_that_a_service_starts_is_outside_of_the_service_and_a_window_inherits_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        // No session exists until one is made.
+        install(folder.path(), "tmux", "echo \"tmux $*\" >>\"${0%/*}/ran\"; [ \"$1\" = new-session ]");
+        install(folder.path(), "systemd-run", "echo \"scope $6\" >>\"${0%/*}/ran\"; shift 5; exec \"$@\"");
+        let run = RunFolder::at(folder.path());
+        let session = SessionId::from_u128(7);
+        let program = ["portolan", "hold"].map(OsString::from);
+        let wanted = Wanted { run: &run, program: &program, session, name: "mast" };
+        let path = format!("{}:/usr/bin:/bin", folder.path().display());
+        let started = Server::Users.start(&in_service(&path), wanted).await.unwrap();
+        assert_eq!((started.tmux.as_deref(), started.remark), (Some("portolan:mast-000007"), None));
+        let (at, log) = (folder.path().display(), run.log(session));
+        let window = format!(
+            "-d -n mast-000007 -c {at} -- /bin/sh -c {WITH_LOG} sh {} /usr/bin/env -i PATH={path} portolan hold {session}",
+            log.display()
+        );
+        let expected = format!(
+            "scope true\ntmux new-window -t =portolan: {window}\nscope tmux\ntmux new-session -s portolan {window}\n"
+        );
+        assert_eq!(std::fs::read_to_string(folder.path().join("ran")).unwrap(), expected);
+    }
 
     #[test]
     fn a_windows_name_is_the_sessions_without_characters_that_tmux_reads() {
