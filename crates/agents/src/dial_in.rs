@@ -6,6 +6,7 @@
 
 use std::{
     collections::HashMap,
+    fmt, io, mem,
     sync::{Arc, Mutex, PoisonError},
     task::{Context, Poll},
 };
@@ -33,10 +34,53 @@ pub struct DialIn {
 
 #[derive(Debug, Default)]
 struct Shared {
-    /// Where the listener is, such as `ws://127.0.0.1:7433`.
-    base: Option<String>,
+    listener: Listener,
     expected: HashMap<SessionId, Guest>,
     starts: u64,
+}
+
+#[derive(Default)]
+enum Listener {
+    #[default]
+    Absent,
+    /// It listens as soon as an agent is expected.
+    WhenNeeded(Box<dyn FnOnce() -> io::Result<String> + Send>),
+    /// Where it listens, such as `ws://127.0.0.1:7433`.
+    At(String),
+}
+
+impl fmt::Debug for Listener {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Absent => f.write_str("Absent"),
+            Self::WhenNeeded(_) => f.write_str("WhenNeeded"),
+            Self::At(base) => f.debug_tuple("At").field(base).finish(),
+        }
+    }
+}
+
+impl Listener {
+    /// The address of the listener, which listens from now on if it can.
+    fn open(&mut self) -> Option<&str> {
+        *self = match mem::take(self) {
+            Self::WhenNeeded(listen) => match listen() {
+                Ok(base) => Self::At(base),
+                Err(error) => {
+                    tracing::warn!(%error, "agents cannot dial in");
+                    Self::Absent
+                }
+            },
+            other => other,
+        };
+        self.base()
+    }
+
+    fn base(&self) -> Option<&str> {
+        match self {
+            Self::At(base) => Some(base),
+            Self::Absent | Self::WhenNeeded(_) => None,
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -54,7 +98,7 @@ pub(crate) struct Connection {
 }
 
 impl DialIn {
-    /// No agent is expected, and none can be until [`DialIn::listens_at`] is called.
+    /// No agent is expected, and none can be until [`DialIn::listens_at`] or [`DialIn::listens_when_needed`] is called.
     pub fn new() -> Self {
         Self::default()
     }
@@ -66,17 +110,23 @@ impl DialIn {
     /// The listener takes connections at this address, without a path: `ws://127.0.0.1:7433`. Programs of this machine
     /// must be able to reach it without a certificate.
     pub fn listens_at(&self, base: impl Into<String>) {
-        self.with(|shared| shared.base = Some(base.into()));
+        self.with(|shared| shared.listener = Listener::At(base.into()));
+    }
+
+    /// The same, but the listener is made when the first agent is expected: most agents never dial in. `listen` returns
+    /// the address.
+    pub fn listens_when_needed(&self, listen: impl FnOnce() -> io::Result<String> + Send + 'static) {
+        self.with(|shared| shared.listener = Listener::WhenNeeded(Box::new(listen)));
     }
 
     /// The address of the listener, without its scheme: `127.0.0.1:7433`.
     pub fn address(&self) -> Option<String> {
-        self.with(|shared| shared.base.as_ref().map(|base| base.trim_start_matches("ws://").to_owned()))
+        self.with(|shared| shared.listener.base().map(|base| base.trim_start_matches("ws://").to_owned()))
     }
 
     /// Whether an agent can dial in.
     pub fn is_open(&self) -> bool {
-        self.with(|shared| shared.base.is_some())
+        self.with(|shared| !matches!(shared.listener, Listener::Absent))
     }
 
     /// Expects a session's agent, with a fresh secret, instead of any agent that was expected for it before. `None` if
@@ -86,7 +136,7 @@ impl DialIn {
             Secret::new(format!("{}{}", uuid::Uuid::new_v4().simple(), uuid::Uuid::new_v4().simple()));
         let (connections, arrivals) = mpsc::channel(CONNECTIONS);
         self.with(|shared| {
-            let url = format!("{}/ws/cli/{session}", shared.base.as_deref()?);
+            let url = format!("{}/ws/cli/{session}", shared.listener.open()?);
             shared.starts += 1;
             let start = shared.starts;
             shared.expected.insert(session, Guest { start, secret: secret.clone(), connections });
@@ -217,6 +267,25 @@ mod tests {
     fn without_a_listener_nobody_can_be_expected() {
         assert!(!DialIn::new().is_open());
         assert!(DialIn::new().expect(SessionId::from_u128(7)).is_none());
+    }
+
+    #[test]
+    fn a_listener_that_is_made_when_needed_is_made_once_and_for_the_first_agent() {
+        let dial_in = DialIn::new();
+        dial_in.listens_when_needed(|| Ok("ws://127.0.0.1:1".into()));
+        assert_eq!(
+            (dial_in.is_open(), dial_in.address()),
+            (true, None),
+            "an agent may dial in, and none does"
+        );
+        let first = dial_in.expect(SessionId::from_u128(7)).unwrap();
+        assert!(first.url.starts_with("ws://127.0.0.1:1/"), "{}", first.url);
+        assert_eq!(dial_in.address().as_deref(), Some("127.0.0.1:1"));
+        assert!(dial_in.expect(SessionId::from_u128(8)).is_some());
+
+        dial_in.listens_when_needed(|| Err(io::ErrorKind::AddrInUse.into()));
+        assert!(dial_in.expect(SessionId::from_u128(9)).is_none());
+        assert!(!dial_in.is_open(), "the agent uses its pipes");
     }
 
     // covers: 003-094

@@ -32,7 +32,7 @@ use crate::child::Ladder;
 pub use crate::child::{
     environment::{Environment, RefusedVariable, environment},
     mask::{Masker, looks_secret},
-    processes::{Swept, descends_from_agent, sweep, sweep_session, sweep_sparing},
+    processes::{Swept, descends_from_agent, is_marked, sweep, sweep_session, sweep_sparing},
 };
 
 /// How long an agent may take until it takes instructions.

@@ -5,13 +5,31 @@
 
 use std::{fs, path::Path};
 
-/// The unit of the service manager that a process belongs to.
+/// Whether a process belongs to a service.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Containment {
     /// No service: the process ends for its own reasons only.
     Free,
     /// This service: when it stops, the service manager ends all its processes.
-    Service(String),
+    Service(Service),
+}
+
+/// A service.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Service {
+    /// The name of its unit, such as `portolan.service`.
+    pub unit: String,
+    /// Who runs it.
+    pub manager: Manager,
+}
+
+/// A service manager.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Manager {
+    /// The manager of the machine, for the services of the administrator.
+    System,
+    /// The manager of one user.
+    User,
 }
 
 impl Containment {
@@ -25,7 +43,7 @@ impl Containment {
         Self::of(Path::new(&format!("/proc/{pid}/cgroup")))
     }
 
-    fn of(file: &Path) -> Self {
+    pub(crate) fn of(file: &Path) -> Self {
         // A machine without control groups has no services that would end others.
         fs::read_to_string(file).map_or(Self::Free, |text| Self::parse(&text))
     }
@@ -38,9 +56,13 @@ impl Containment {
         let managers = || lines().find(|(controllers, _)| *controllers == "name=systemd");
         let Some((_, path)) = unified.or_else(managers) else { return Self::Free };
         // The innermost unit counts. The manager of a user is a service too, but its scopes and services are inside.
-        let units = path.rsplit('/').filter_map(|part| Some((part, part.rsplit_once('.')?.1)));
-        match units.into_iter().find(|(_, kind)| ["service", "scope"].contains(kind)) {
-            Some((unit, "service")) => Self::Service(unit.to_owned()),
+        let mut units = path.rsplit('/').filter_map(|part| Some((part, part.rsplit_once('.')?.1)));
+        match units.find(|(_, kind)| ["service", "scope"].contains(kind)) {
+            Some((unit, "service")) => {
+                let is_users = units.any(|(outer, kind)| kind == "service" && outer.starts_with("user@"));
+                let manager = if is_users { Manager::User } else { Manager::System };
+                Self::Service(Service { unit: unit.to_owned(), manager })
+            }
             Some(_) | None => Self::Free,
         }
     }
@@ -50,8 +72,12 @@ impl Containment {
 mod tests {
     use super::*;
 
-    fn service(name: &str) -> Containment {
-        Containment::Service(name.into())
+    fn service(unit: &str) -> Containment {
+        Containment::Service(Service { unit: unit.into(), manager: Manager::System })
+    }
+
+    fn users(unit: &str) -> Containment {
+        Containment::Service(Service { unit: unit.into(), manager: Manager::User })
     }
 
     // No service manager runs where these tests run: the files are written down from machines that have one.
@@ -59,7 +85,7 @@ mod tests {
     fn the_innermost_unit_of_the_control_group_decides() {
         let user = "/user.slice/user-1000.slice/user@1000.service";
         let cases = [
-            ("a user unit", format!("0::{user}/app.slice/portolan.service\n"), service("portolan.service")),
+            ("a user unit", format!("0::{user}/app.slice/portolan.service\n"), users("portolan.service")),
             ("a system unit", "0::/system.slice/portolan.service\n".into(), service("portolan.service")),
             ("a login session", "0::/user.slice/user-1000.slice/session-3.scope\n".into(), Containment::Free),
             (

@@ -22,12 +22,15 @@ mod run_folder;
 mod spool;
 #[cfg(test)]
 mod tests;
+mod tmux;
+mod written;
 
 pub use self::{
-    cgroup::Containment,
+    cgroup::{Containment, Manager, Service},
     frames::{Linger, PROTOCOL, State, Status},
     held::{Held, Holders, Settings},
     hold::{Hold, HoldError, hold},
     place::Place,
     run_folder::RunFolder,
+    written::Written,
 };

@@ -1,4 +1,7 @@
 //! Where a holder runs: alone in the background, or in a window of tmux, where a person sees it and can end it.
+//!
+//! systemd ends every process of a service when the service stops. So a daemon that is part of a service starts holders
+//! outside of it, and if that is not possible, the session says so.
 
 use std::{
     ffi::OsString,
@@ -13,16 +16,21 @@ use portolan_core::SessionId;
 use serde::{Deserialize, Serialize};
 use tokio::{process::Command, task::JoinHandle, time::timeout};
 
-use crate::{RunFolder, cgroup::Containment};
+use crate::{
+    RunFolder,
+    cgroup::{Containment, Service},
+    tmux::{self, Server},
+};
 
-/// The tmux session with the windows of all holders.
-const TMUX_SESSION: &str = "portolan";
+/// What starts a program in a scope of systemd, outside of any service.
+const SCOPE: &[&str] = &["systemd-run", "--user", "--scope", "--collect", "--quiet", "--"];
 
-/// How long tmux may take. It answers at once, unless its server hangs.
-const TMUX: Duration = Duration::from_secs(5);
+/// How long systemd may take to make a scope. It answers at once, unless the machine is overloaded.
+const SCOPING: Duration = Duration::from_secs(5);
 
 /// Variables that a holder keeps of its daemon's environment. The agent gets the user's whole environment over the
-/// socket; what the holder itself has, other users' tools could show.
+/// socket; what the holder itself has, other users' tools could show. None of these holds a secret: in a window of
+/// tmux, they stand on a command line for a moment.
 const KEPT: &[&str] = &[
     "PATH",
     "HOME",
@@ -65,6 +73,24 @@ pub(crate) struct Started {
     pub(crate) remark: Option<String>,
 }
 
+/// A holder that is to be started.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wanted<'a> {
+    pub(crate) run: &'a RunFolder,
+    /// Becomes the holder; it gets the session's id as its last argument.
+    pub(crate) program: &'a [OsString],
+    pub(crate) session: SessionId,
+    /// For the name of a window.
+    pub(crate) name: &'a str,
+}
+
+/// Where this process is, and what it hands down to holders.
+#[derive(Clone, Debug)]
+pub(crate) struct Surroundings {
+    pub(crate) containment: Containment,
+    pub(crate) environment: Vec<(OsString, OsString)>,
+}
+
 impl Place {
     /// Starts the holder of a session. `program` becomes the holder; it gets the session's id as its last argument.
     pub(crate) async fn start(
@@ -74,32 +100,130 @@ impl Place {
         session: SessionId,
         name: &str,
     ) -> io::Result<Started> {
-        let in_tmux = match self {
-            Self::Holder => false,
-            Self::Tmux => true,
-            Self::Auto => tmux_runs().await,
-        };
-        if in_tmux {
-            let window = start_in_tmux(run, program, session, name).await?;
-            return Ok(Started { process: None, tmux: Some(window), remark: None });
+        self.start_in(&Surroundings::here(), Wanted { run, program, session, name }).await
+    }
+
+    async fn start_in(self, here: &Surroundings, wanted: Wanted<'_>) -> io::Result<Started> {
+        match self {
+            Self::Holder => here.start_alone(wanted).await,
+            Self::Tmux => {
+                if let Some(server) = tmux::usable(here).await? {
+                    return server.start(here, wanted).await;
+                }
+                let why = "agents of Portolan started every tmux server that runs here, and their end would end this \
+                           agent too";
+                Ok(here.start_alone(wanted).await?.remarking(why))
+            }
+            Self::Auto => match Self::try_users_tmux(here, wanted).await {
+                Ok(Some(started)) => Ok(started),
+                Ok(None) => here.start_alone(wanted).await,
+                Err(error) => Ok(here.start_alone(wanted).await?.remarking(&error.to_string())),
+            },
         }
-        start_alone(run, program, session)
+    }
+
+    /// In the user's tmux server; `None` if the user has none.
+    async fn try_users_tmux(here: &Surroundings, wanted: Wanted<'_>) -> io::Result<Option<Started>> {
+        if !tmux::runs_for_the_user(here).await? {
+            return Ok(None);
+        }
+        Server::Users.start(here, wanted).await.map(Some)
     }
 }
 
-/// An empty environment but for what a holder keeps.
-fn kept(command: &mut Command) {
-    command.env_clear();
-    for name in KEPT {
-        if let Some(value) = std::env::var_os(name) {
-            command.env(name, value);
+impl Started {
+    /// Says why a holder is not in tmux.
+    fn remarking(self, why: &str) -> Self {
+        let why = format!("this agent runs in the background and not in a window of tmux: {why}");
+        let remark = Some(match self.remark {
+            Some(other) => format!("{why}; {other}"),
+            None => why,
+        });
+        Self { remark, ..self }
+    }
+}
+
+impl Surroundings {
+    /// Those of this process.
+    fn here() -> Self {
+        let kept = KEPT.iter().filter_map(|name| Some((OsString::from(name), std::env::var_os(name)?)));
+        Self { containment: Containment::of_this_process(), environment: kept.collect() }
+    }
+
+    /// A command that hands down only what a holder keeps.
+    pub(crate) fn command(&self, words: &[OsString]) -> io::Result<Command> {
+        let (program, arguments) = words.split_first().ok_or(io::ErrorKind::InvalidInput)?;
+        let mut command = Command::new(program);
+        command.env_clear().envs(self.environment.iter().map(|(name, value)| (name, value)));
+        command.args(arguments).stdin(Stdio::null());
+        Ok(command)
+    }
+
+    /// The words that start a program outside of this process' service: none if it is in no service. Or the service
+    /// that cannot be left, and why.
+    pub(crate) async fn outside(&self) -> Result<Vec<OsString>, (&Service, String)> {
+        let Containment::Service(service) = &self.containment else { return Ok(Vec::new()) };
+        let scope: Vec<OsString> = SCOPE.iter().map(OsString::from).collect();
+        match self.try_scope(&scope).await {
+            Ok(()) => Ok(scope),
+            Err(why) => Err((service, why)),
         }
     }
+
+    /// systemd may be installed, but not serve this user: a program that does nothing is tried first, because a holder
+    /// that does not start would cost a session its agent.
+    async fn try_scope(&self, scope: &[OsString]) -> Result<(), String> {
+        let words: Vec<OsString> = scope.iter().cloned().chain([OsString::from("true")]).collect();
+        let mut command = self.command(&words).map_err(|error| error.to_string())?;
+        let output = match timeout(SCOPING, command.kill_on_drop(true).output()).await {
+            Ok(Ok(output)) => output,
+            Ok(Err(error)) if error.kind() == io::ErrorKind::NotFound => {
+                return Err("`systemd-run` was not found; install it".into());
+            }
+            Ok(Err(error)) => return Err(format!("`systemd-run` cannot be run: {error}")),
+            Err(_) => return Err("`systemd-run` does not answer".into()),
+        };
+        if output.status.success() {
+            return Ok(());
+        }
+        let said = String::from_utf8_lossy(&output.stderr);
+        Err(format!("`systemd-run --user --scope` failed ({}): {}", output.status, said.trim()))
+    }
+
+    async fn start_alone(&self, wanted: Wanted<'_>) -> io::Result<Started> {
+        let (words, remark) = match self.outside().await {
+            Ok(nothing) if nothing.is_empty() => (wanted.program.to_vec(), None),
+            Ok(scope) => (scope.into_iter().chain(elsewhere(wanted.program)).collect(), None),
+            Err((service, why)) => (wanted.program.to_vec(), Some(ends_with(service, &why))),
+        };
+        Ok(Started { process: Some(self.spawn(wanted, &words)?), tmux: None, remark })
+    }
+
+    /// Starts a process that outlives this one. Its own group keeps it from the signals of this process' terminal.
+    #[expect(clippy::disallowed_methods, reason = "a holder is no agent: it must outlive this process")]
+    fn spawn(&self, wanted: Wanted<'_>, words: &[OsString]) -> io::Result<Process> {
+        let log = open_log(wanted)?;
+        let mut command = self.command(words)?;
+        command
+            .arg(wanted.session.to_string())
+            .current_dir(wanted.run.path())
+            .stdout(Stdio::null())
+            .stderr(log)
+            .process_group(0);
+        let mut holder = command.spawn()?;
+        // While this process lives, a holder that has ended must not stay in the list of processes.
+        Ok(tokio::spawn(async move { holder.wait().await }))
+    }
+}
+
+/// The file of what the holder writes about itself.
+pub(crate) fn open_log(wanted: Wanted<'_>) -> io::Result<File> {
+    File::options().create(true).append(true).mode(0o600).open(wanted.run.log(wanted.session))
 }
 
 /// A command that starts this very program, even if its file was replaced since. `program` is the path by which this
 /// process reaches itself; another process needs the number.
-fn elsewhere(program: &[OsString]) -> Vec<OsString> {
+pub(crate) fn elsewhere(program: &[OsString]) -> Vec<OsString> {
     let mut program = program.to_vec();
     if let Some(first) = program.first_mut().filter(|first| *first == "/proc/self/exe") {
         *first = format!("/proc/{}/exe", std::process::id()).into();
@@ -107,135 +231,142 @@ fn elsewhere(program: &[OsString]) -> Vec<OsString> {
     program
 }
 
-fn start_alone(run: &RunFolder, program: &[OsString], session: SessionId) -> io::Result<Started> {
-    let alone = |process, remark| Started { process: Some(process), tmux: None, remark };
-    let Containment::Service(unit) = Containment::of_this_process() else {
-        return Ok(alone(spawn(run, program, session)?, None));
-    };
-    if !is_installed("systemd-run") {
-        let remark = format!(
-            "this agent ends when the service `{unit}` stops, because `systemd-run` was not found; install \
-             `systemd-run`"
-        );
-        return Ok(alone(spawn(run, program, session)?, Some(remark)));
-    }
-    let scope = ["systemd-run", "--user", "--scope", "--collect", "--quiet", "--"].map(OsString::from);
-    let in_scope: Vec<OsString> = scope.into_iter().chain(elsewhere(program)).collect();
-    Ok(alone(spawn(run, &in_scope, session)?, None))
-}
-
 /// What the user should know about a holder with this number: whether it stayed in the daemon's service.
 pub(crate) fn remark_about(pid: u32) -> Option<String> {
-    match (Containment::of_this_process(), Containment::of_process(pid)) {
-        (Containment::Service(unit), Containment::Service(of_holder)) if unit == of_holder => Some(format!(
-            "this agent ends when the service `{unit}` stops: the agent is a part of the service"
-        )),
+    remark_between(&Containment::of_this_process(), &Containment::of_process(pid))
+}
+
+fn remark_between(daemon: &Containment, holder: &Containment) -> Option<String> {
+    match (daemon, holder) {
+        (Containment::Service(service), Containment::Service(of_holder)) if service == of_holder => {
+            Some(ends_with(service, "the agent is a part of the service"))
+        }
         _ => None,
     }
 }
 
-fn is_installed(program: &str) -> bool {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
-}
-
-/// Starts a process that outlives this one. Its own group keeps it from the signals of this process' terminal.
-#[expect(clippy::disallowed_methods, reason = "a holder is no agent: it must outlive this process")]
-fn spawn(run: &RunFolder, program: &[OsString], session: SessionId) -> io::Result<Process> {
-    let (first, arguments) = program.split_first().ok_or(io::ErrorKind::InvalidInput)?;
-    let log = File::options().create(true).append(true).mode(0o600).open(run.log(session))?;
-    let mut command = Command::new(first);
-    kept(&mut command);
-    command
-        .args(arguments)
-        .arg(session.to_string())
-        .current_dir(run.path())
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(log)
-        .process_group(0);
-    let mut holder = command.spawn()?;
-    // While this process lives, a holder that has ended must not stay in the list of processes.
-    Ok(tokio::spawn(async move { holder.wait().await }))
-}
-
-async fn start_in_tmux(
-    run: &RunFolder,
-    program: &[OsString],
-    session: SessionId,
-    name: &str,
-) -> io::Result<String> {
-    let id = session.to_string();
-    let window = window_name(name, &id);
-    let mut holder = elsewhere(program);
-    holder.push(id.into());
-    let target = format!("={TMUX_SESSION}:");
-    let into = |first: &[&str]| {
-        let mut arguments: Vec<OsString> = first.iter().map(OsString::from).collect();
-        arguments.extend(["-d", "-n", &window, "-c"].map(OsString::from));
-        arguments.push(run.path().into());
-        arguments.push("--".into());
-        arguments.extend(holder.iter().cloned());
-        arguments
-    };
-    // Several agents may start at once: the session may begin to exist between two of these.
-    for _ in 0..2 {
-        if tmux(into(&["new-window", "-t", &target])).await.is_ok() {
-            return Ok(format!("{TMUX_SESSION}:{window}"));
-        }
-        if tmux(into(&["new-session", "-s", TMUX_SESSION])).await.is_ok() {
-            return Ok(format!("{TMUX_SESSION}:{window}"));
-        }
-    }
-    tmux(into(&["new-window", "-t", &target])).await?;
-    Ok(format!("{TMUX_SESSION}:{window}"))
-}
-
-/// The name of a session's window. A dot and a colon have a meaning in the names of tmux.
-fn window_name(name: &str, id: &str) -> String {
-    let fits = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
-    let name: String = name.chars().map(|c| if fits(c) { c } else { '-' }).take(24).collect();
-    let id = &id[id.len().saturating_sub(6)..];
-    let name = name.trim_matches('-');
-    if name.is_empty() { id.to_owned() } else { format!("{name}-{id}") }
-}
-
-/// Whether a tmux server of this user runs.
-async fn tmux_runs() -> bool {
-    tmux(vec!["list-sessions".into()]).await.is_ok()
-}
-
-async fn tmux(arguments: Vec<OsString>) -> io::Result<()> {
-    let mut command = Command::new("tmux");
-    kept(&mut command);
-    command.args(arguments).stdin(Stdio::null()).kill_on_drop(true);
-    let output = match timeout(TMUX, command.output()).await {
-        Ok(output) => output.map_err(|error| match error.kind() {
-            io::ErrorKind::NotFound => {
-                io::Error::other("`tmux` was not found; install it, or set `agents.place` to `holder`")
-            }
-            _ => error,
-        })?,
-        Err(_) => return Err(io::Error::new(io::ErrorKind::TimedOut, "tmux does not answer")),
-    };
-    if output.status.success() {
-        return Ok(());
-    }
-    let why = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-    Err(io::Error::other(format!("tmux refused: {why}")))
+fn ends_with(service: &Service, why: &str) -> String {
+    format!("this agent ends when the service `{}` stops: {why}", service.unit)
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
+pub(crate) mod tests {
+    use std::{fs, os::unix::fs::PermissionsExt as _, path::Path};
 
+    use super::*;
+    use crate::cgroup::Manager;
+
+    const UNIT: &str = "0::/user.slice/user-1000.slice/user@1000.service/app.slice/portolan.service\n";
+    const SCOPE_OF_ITS_OWN: &str =
+        "0::/user.slice/user-1000.slice/user@1000.service/app.slice/run-r1f.scope\n";
+
+    pub(crate) fn in_service(path: &str) -> Surroundings {
+        let service = Service { unit: "portolan.service".into(), manager: Manager::User };
+        Surroundings {
+            containment: Containment::Service(service),
+            environment: vec![("PATH".into(), path.into())],
+        }
+    }
+
+    /// A program in this folder.
+    pub(crate) fn install(folder: &Path, name: &str, script: &str) {
+        let program = folder.join(name);
+        fs::write(&program, format!("#!/bin/sh\n{script}\n")).unwrap();
+        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+
+    /// What a holder wrote, which writes its arguments; what the user learns; and what `systemd-run` wrote.
+    async fn started_beside(systemd_run: Option<&str>) -> (String, Option<String>, String) {
+        let folder = tempfile::tempdir().unwrap();
+        if let Some(script) = systemd_run {
+            install(folder.path(), "systemd-run", script);
+        }
+        let run = RunFolder::at(folder.path());
+        let session = SessionId::from_u128(7);
+        let program = ["/bin/sh", "-c", "echo \"$0 $1\" >told"].map(OsString::from);
+        let program: Vec<OsString> = program.into_iter().chain(["hold".into()]).collect();
+        let wanted = Wanted { run: &run, program: &program, session, name: "" };
+        let path = format!("{}:/usr/bin:/bin", folder.path().display());
+        // The machine of these tests may have a `systemd-run` of its own.
+        let path = if systemd_run.is_some() { path } else { folder.path().display().to_string() };
+        let started = in_service(&path).start_alone(wanted).await.unwrap();
+        assert_eq!(started.tmux, None);
+        assert!(started.process.unwrap().await.unwrap().unwrap().success());
+        let read = |name: &str| fs::read_to_string(folder.path().join(name)).unwrap_or_default();
+        let told = read("told");
+        assert_eq!(told, format!("hold {session}\n"));
+        (told, started.remark, read("systemd"))
+    }
+
+    #[tokio::test]
+    async fn a_holder_leaves_its_daemons_service_by_a_scope_of_its_own() {
+        let record = "echo \"$1 $2 $3 $4 $5\" >>\"$(dirname \"$0\")/systemd\"; shift 5; exec \"$@\"";
+        let (_, remark, systemd) = started_beside(Some(record)).await;
+        let asked = "--user --scope --collect --quiet --\n";
+        assert_eq!((remark, systemd), (None, asked.repeat(2)), "tried first, then used");
+    }
+
+    #[tokio::test]
+    async fn an_agent_starts_and_the_session_says_so_if_systemd_makes_no_scope() {
+        for (systemd_run, why) in [
+            (None, "`systemd-run` was not found; install it"),
+            (
+                Some("echo 'Failed to connect to bus: No medium found' >&2; exit 1"),
+                "`systemd-run --user --scope` failed (exit status: 1): Failed to connect to bus: No medium found",
+            ),
+        ] {
+            let (_, remark, _) = started_beside(systemd_run).await;
+            let expected = format!("this agent ends when the service `portolan.service` stops: {why}");
+            assert_eq!(remark, Some(expected));
+        }
+    }
+
+    // No service manager runs where these tests run: the files are written down from machines that have one.
     #[test]
-    fn a_windows_name_is_the_sessions_without_characters_that_tmux_reads() {
-        let id = "0190b1e2-0000-7000-8000-0123456789ab";
-        assert_eq!(window_name("fix: the login.rs", id), "fix--the-login-rs-6789ab");
-        assert_eq!(window_name("", id), "6789ab");
-        assert_eq!(window_name("…", id), "6789ab");
-        assert_eq!(window_name(&"x".repeat(60), id), format!("{}-6789ab", "x".repeat(24)));
+    fn the_session_says_so_if_its_holder_stayed_in_the_daemons_service() {
+        let folder = tempfile::tempdir().unwrap();
+        let of = |name: &str, text: &str| {
+            let file = folder.path().join(name);
+            fs::write(&file, text).unwrap();
+            Containment::of(&file)
+        };
+        let (daemon, scope) = (of("daemon", UNIT), of("scope", SCOPE_OF_ITS_OWN));
+        let other = of("other", &UNIT.replace("portolan.service", "tmux.service"));
+        let expected =
+            "this agent ends when the service `portolan.service` stops: the agent is a part of the service";
+        assert_eq!(remark_between(&daemon, &of("holder", UNIT)).as_deref(), Some(expected));
+        assert_eq!(remark_between(&daemon, &scope), None);
+        assert_eq!(remark_between(&daemon, &other), None);
+        assert_eq!(remark_between(&scope, &scope), None);
+    }
+
+    #[tokio::test]
+    async fn auto_takes_the_background_without_tmux_and_says_so_if_tmux_refuses() {
+        for (script, remark) in [
+            ("echo 'no server running on /tmp/x' >&2; exit 1", None),
+            // It answers, and opens no window.
+            (
+                "[ \"$1\" = display-message ] && exec echo $$; echo 'no space for new pane' >&2; exit 1",
+                Some(
+                    "this agent runs in the background and not in a window of tmux: tmux refused: no space for new pane",
+                ),
+            ),
+        ] {
+            let folder = tempfile::tempdir().unwrap();
+            install(folder.path(), "tmux", script);
+            let run = RunFolder::at(folder.path());
+            let program = ["/bin/true".into()];
+            let wanted =
+                Wanted { run: &run, program: &program, session: SessionId::from_u128(7), name: "mast" };
+            let path = format!("{}:/usr/bin:/bin", folder.path().display());
+            let here = Surroundings {
+                containment: Containment::Free,
+                environment: vec![("PATH".into(), path.into())],
+            };
+            let started = Place::Auto.start_in(&here, wanted).await.unwrap();
+            assert!(started.process.is_some());
+            assert_eq!((started.tmux, started.remark.as_deref()), (None, remark));
+        }
     }
 
     #[test]

@@ -2,7 +2,20 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
-use std::process::Command;
+#[path = "outlive/guarded.rs"]
+mod guarded;
+#[path = "outlive/places.rs"]
+mod places;
+
+use std::{
+    fs,
+    io::Write as _,
+    os::unix::{fs::MetadataExt as _, process::CommandExt as _},
+    path::Path,
+    process::Command,
+    thread::sleep,
+    time::Duration,
+};
 
 use portolan_testkit::daemon::{Home, wait_for};
 use rustix::process::{Pid, Signal, kill_process};
@@ -33,20 +46,31 @@ fn pids(home: &Home) -> Vec<(u64, u64)> {
     pids.map(|one| (one["agent_pid"].as_u64().unwrap(), one["holder_pid"].as_u64().unwrap())).collect()
 }
 
+fn signal(pid: u64, signal: Signal) {
+    kill_process(Pid::from_raw(i32::try_from(pid).unwrap()).unwrap(), signal).unwrap();
+}
+
+/// The events of a session, in the order of the log.
+fn events(home: &Home, session: &str) -> Vec<Value> {
+    let log = home.run(["export", session]).ok();
+    log.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()["event"].clone()).collect()
+}
+
+/// The warnings of a session.
+fn warnings(home: &Home, session: &str) -> Vec<String> {
+    let notices = events(home, session).into_iter().filter(|event| event["type"] == "notice");
+    notices.filter(|event| event["level"] == "warning").map(|event| event["text"].to_string()).collect()
+}
+
 /// The texts of the finished messages and the results of the turns, in the order of the log.
 fn told(home: &Home, session: &str) -> Vec<String> {
-    let log = home.run(["export", session]).ok();
-    let entries = log.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
-    let words = entries.filter_map(|entry| {
-        let event = &entry["event"];
-        match event["type"].as_str()? {
-            "message" => Some(format!("message {}", event["content"])),
-            "turn_ended" => Some(format!("turn {}", event["result"]["outcome"])),
-            "request_opened" => Some(format!("asked {}", event["request"]["request"])),
-            "request_closed" => Some(format!("answered {}", event["request"])),
-            "agent_exited" => Some("exit".into()),
-            _ => None,
-        }
+    let words = events(home, session).into_iter().filter_map(|event| match event["type"].as_str()? {
+        "message" => Some(format!("message {}", event["content"])),
+        "turn_ended" => Some(format!("turn {}", event["result"]["outcome"])),
+        "request_opened" => Some(format!("asked {}", event["request"]["request"])),
+        "request_closed" => Some(format!("answered {}", event["request"])),
+        "agent_exited" => Some("exit".into()),
+        _ => None,
     });
     words.collect()
 }
@@ -87,7 +111,7 @@ fn a_daemon_that_is_killed_again_and_again_loses_and_doubles_no_text() {
     let expected = told(&home, &session);
     let long = new(&home, "slow");
     for _ in 0..8 {
-        std::thread::sleep(std::time::Duration::from_millis(120));
+        sleep(Duration::from_millis(120));
         home.kill();
         home.up();
     }
@@ -141,22 +165,42 @@ fn down_keeps_agents_only_if_it_is_asked_to() {
     let ended = home.json(["down"]);
     assert_eq!((&ended["stopped"], &ended["agents_left"]), (&json!(true), &json!(0)), "{ended}");
     assert_eq!(home.agents(&session), [0; 0]);
-    assert_eq!(std::fs::read_dir(home.path().join("run")).unwrap().count(), 0, "no file is left");
+    assert_eq!(fs::read_dir(home.path().join("run")).unwrap().count(), 0, "no file is left");
 }
 
 #[test]
 fn down_ends_the_agents_of_a_daemon_that_was_killed() {
     let home = home();
+    for arguments in [&["down"][..], &["down", "--end"], &["down", "--now"]] {
+        home.up();
+        let session = new(&home, "tool");
+        asked(&home, &session);
+        home.kill();
+        let kept = home.json(["down", "--keep"]);
+        assert_eq!((&kept["agents_ended"], &kept["agents_left"]), (&json!(0), &json!(1)), "{kept}");
+        // Without a terminal, nobody can be asked.
+        let ended = home.json(arguments);
+        assert_eq!((&ended["agents_ended"], &ended["agents_left"]), (&json!(1), &json!(0)), "{arguments:?}");
+        assert_eq!((home.holders(), home.agents(&session)), (vec![], vec![]), "{arguments:?}");
+    }
+}
+
+#[test]
+fn down_fails_if_an_agent_does_not_end_and_names_its_holder() {
+    let home = home();
     home.up();
-    let session = new(&home, "tool");
-    asked(&home, &session);
-    home.kill();
-    let left = home.run(["down"]);
-    assert!(left.stderr.contains("`portolan down --end` ends"), "{left:?}");
-    assert_eq!(home.holders().len(), 1);
-    let ended = home.json(["down", "--end"]);
-    assert_eq!((&ended["agents_ended"], &ended["agents_left"]), (&json!(1), &json!(0)), "{ended}");
-    assert_eq!(home.agents(&session), [0; 0]);
+    let session = new(&home, "say hello");
+    home.until_status(&session, "idle");
+    home.run(["down"]).ok();
+    // Something that has the lock, like a holder, and does not answer.
+    let lock = home.path().join("run").join(format!("{session}.lock"));
+    let mut held = fs::File::create(&lock).unwrap();
+    held.lock().unwrap();
+    write!(held, "4194305").unwrap();
+    let ran = home.run(["down", "--now"]);
+    drop(held);
+    assert_eq!(ran.code, 1, "{ran:?}");
+    assert!(ran.stderr.contains(&session) && ran.stderr.contains("`kill -9 4194305`"), "{ran:?}");
 }
 
 #[test]
@@ -166,7 +210,7 @@ fn a_killed_holder_ends_its_agent_and_the_session_says_so() {
     let session = new(&home, "tool");
     let request = asked(&home, &session);
     let (_, holder) = pids(&home)[0];
-    kill_process(Pid::from_raw(holder as i32).unwrap(), Signal::KILL).unwrap();
+    signal(holder, Signal::KILL);
     let state = home.until_status(&session, "error");
     assert_eq!(state["requests"], json!([]));
     assert!(told(&home, &session).contains(&format!("answered {request}")));
@@ -185,7 +229,7 @@ fn a_holder_that_is_killed_without_a_daemon_is_found_at_the_next_start() {
     asked(&home, &session);
     let (_, holder) = pids(&home)[0];
     home.kill();
-    kill_process(Pid::from_raw(holder as i32).unwrap(), Signal::KILL).unwrap();
+    signal(holder, Signal::KILL);
     home.up();
     let state = home.until_status(&session, "terminated");
     assert_eq!(state["requests"], json!([]));
@@ -218,75 +262,290 @@ fn an_agent_that_may_not_outlive_the_daemon_ends_with_it() {
     wait_for("the end of the agent", || home.agents(&session).is_empty().then_some(()));
 }
 
+// covers: 003-156
 #[test]
-fn an_agent_cannot_hold_or_reach_a_holder() {
+fn a_started_agent_is_listed_with_its_processes_until_it_is_stopped() {
+    let home = home();
+    home.up();
+    let session = new(&home, "say hello");
+    home.until_status(&session, "idle");
+    let running = home.json(["ps"]);
+    let one = &running[0];
+    assert_eq!((&one["session"], &one["state"]), (&json!(session), &json!("running")), "{running}");
+    for pid in [&one["agent_pid"], &one["holder_pid"]] {
+        assert!(Path::new(&format!("/proc/{pid}/stat")).exists(), "{running}");
+    }
+    home.run(["stop", &session]).ok();
+    wait_for("the end of the agent", || home.agents(&session).is_empty().then_some(()));
+    wait_for("the end of the holder", || home.holders().is_empty().then_some(()));
+    assert_eq!(home.json(["ps"]), json!([]));
+}
+
+// covers: 003-157
+#[test]
+fn ps_shows_an_agent_from_its_start_to_its_end_even_if_nobody_answers() {
+    let home = home();
+    home.configure("[agents]\noutlive = true\n[agents.mute]\ncommand = [\"sh\", \"-c\", \"sleep 600\"]\n");
+    home.up();
+    let work = home.path().canonicalize().unwrap();
+    let began = fs::metadata(home.path().join("daemon.json")).unwrap().modified().unwrap();
+    let mute = home.run(["new", "mute", "hello"]).ok().trim().to_owned();
+    let talking = new(&home, "say hello");
+    home.until_status(&talking, "idle");
+    let listed = |session: &str| {
+        let all = home.json(["ps"]);
+        all.as_array().unwrap().iter().find(|one| one["session"] == *session).cloned()
+    };
+    let starting = wait_for("an agent", || listed(&mute).filter(|one| one["agent_pid"].is_u64()));
+    assert_eq!((&starting["state"], &starting["agent"]), (&json!("starting"), &json!("mute")), "{starting}");
+    assert_eq!(starting["cwd"], json!(work), "{starting}");
+    let running = listed(&talking).unwrap();
+    assert!(running["agent_memory"].as_u64().unwrap() > 0, "{running}");
+    assert!(running["holder_memory"].as_u64().unwrap() > 0, "{running}");
+    let since = |one: &Value| one["since"].as_str().unwrap().parse::<jiff::Timestamp>().unwrap();
+    let age = since(&running).duration_since(jiff::Timestamp::try_from(began).unwrap()).as_secs();
+    assert!((0..60).contains(&age), "{running}");
+
+    // Holders that hang are asked at the same time as the others.
+    let holder = running["holder_pid"].as_u64().unwrap();
+    for one in [&starting, &running] {
+        signal(one["holder_pid"].as_u64().unwrap(), Signal::STOP);
+    }
+    let asked = std::time::Instant::now();
+    let silent = listed(&talking).unwrap();
+    assert!(asked.elapsed() < Duration::from_secs(18), "one after the other");
+    assert_eq!((&silent["link"], &silent["holder_pid"]), (&json!("silent"), &json!(holder)), "{silent}");
+    assert!((since(&silent).as_second() - since(&running).as_second()).abs() <= 1, "{silent}");
+    assert!(silent["holder_memory"].as_u64().unwrap() > 0, "{silent}");
+    for one in [&starting, &running] {
+        signal(one["holder_pid"].as_u64().unwrap(), Signal::CONT);
+    }
+
+    // An agent that has ended is listed until its daemon has recorded that.
+    home.signal(Signal::STOP);
+    signal(running["agent_pid"].as_u64().unwrap(), Signal::KILL);
+    let exited = wait_for("the end", || listed(&talking).filter(|one| one["state"] != "running"));
+    assert_eq!(exited["state"], "exited", "{exited}");
+    home.signal(Signal::CONT);
+    home.until_status(&talking, "error");
+    home.run(["down"]).ok();
+}
+
+/// The program in a folder that everyone may enter. Its file can be replaced.
+fn installed() -> (tempfile::TempDir, std::path::PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    fs::set_permissions(folder.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let program = folder.path().join("portolan");
+    fs::copy(env!("CARGO_BIN_EXE_portolan"), &program).unwrap();
+    (folder, program)
+}
+
+#[test]
+fn a_home_may_have_a_longer_path_than_a_socket() {
+    let home = Home::below(env!("CARGO_BIN_EXE_portolan"), &"harbour/".repeat(16));
+    assert!(home.path().as_os_str().len() > 108);
+    home.configure("[limits]\nshutdown_grace_seconds = 1\n[agents]\noutlive = true");
+    home.up();
+    let session = new(&home, "tool");
+    let request = asked(&home, &session);
+    let before = pids(&home);
+    home.kill();
+    home.up();
+    assert_eq!((pids(&home), asked(&home, &session)), (before, request));
+    home.run(["down"]).ok();
+    assert_eq!((home.holders(), home.agents(&session)), (vec![], vec![]));
+}
+
+#[test]
+fn a_deleted_session_leaves_no_process_and_no_file_of_its_holder() {
     let home = home();
     home.up();
     let session = new(&home, "tool");
     asked(&home, &session);
-    // A process with the marker of an agent of this home, as every process has that an agent starts.
-    let identity: Value =
-        serde_json::from_slice(&std::fs::read(home.path().join("identity.json")).unwrap()).unwrap();
-    let marker = format!("{}.{session}.x", identity["key"].as_str().unwrap());
-    for arguments in [vec!["hold", &session], vec!["ps"], vec!["down", "--end"]] {
-        let mut command = home.command(&arguments);
-        let ran = command.env("PORTOLAN_CHILD", &marker).output().unwrap();
-        let said = String::from_utf8_lossy(&ran.stderr).into_owned();
-        assert!(
-            !ran.status.success() && said.contains("agents may not use Portolan"),
-            "{arguments:?}: {said}"
-        );
-    }
-    // Nor by the socket itself.
-    let socket = home.path().join("run").join(&session[session.len() - 12..]);
-    let script = "import socket,sys,time\ns=socket.socket(socket.AF_UNIX)\ns.connect(sys.argv[1])\n\
-                  b=b'{\"hello\":{\"protocol\":1,\"version\":\"x\"}}'\n\
-                  s.sendall(len(b).to_bytes(4,'little')+b)\nprint(len(s.recv(100)))";
-    let ask = |marker: &str| {
-        let mut command = Command::new("python3");
-        command.args(["-c", script]).arg(&socket).env("PORTOLAN_CHILD", marker);
-        String::from_utf8(command.output().unwrap().stdout).unwrap()
-    };
-    let answered = |marker: &str| ask(marker).trim().parse::<usize>().is_ok_and(|bytes| bytes > 0);
-    assert!(!answered(&marker), "an agent gets no answer");
-    assert!(answered("of.another.home"));
+    assert!(fs::read_dir(home.path().join("run")).unwrap().count() > 0);
+    home.run(["delete", "--yes", &session]).ok();
+    wait_for("the end of the agent", || home.agents(&session).is_empty().then_some(()));
+    wait_for("the end of the holder", || home.holders().is_empty().then_some(()));
+    let left = || fs::read_dir(home.path().join("run")).unwrap().flatten().map(|file| file.path());
+    wait_for("an empty folder", || (left().count() == 0).then_some(()));
+}
+
+#[test]
+fn a_prompt_whose_fate_nobody_knows_is_uncertain_after_the_death_of_daemon_and_holder() {
+    let home = home();
+    home.up();
+    let session = new(&home, "say hello");
+    home.until_status(&session, "idle");
+    let (agent, holder) = pids(&home)[0];
+    signal(agent, Signal::STOP);
+    home.run(["send", &session, "say goodbye"]).ok();
+    let stage = || state(&home, &session)["commands"][0]["stage"]["stage"].clone();
+    wait_for("the prompt in the agent's pipe", || (stage() == "delivered").then_some(()));
+    home.kill();
+    signal(holder, Signal::KILL);
+    home.up();
+    wait_for("the end of the agent", || home.agents(&session).is_empty().then_some(()));
+    assert_eq!(stage(), "uncertain");
+    assert!(!told(&home, &session).iter().any(|one| one.contains("goodbye")));
     home.run(["down"]).ok();
 }
 
-// covers: 003-157, 003-158
 #[test]
-fn with_tmux_a_person_sees_the_agents_window_and_can_end_it_there() {
-    let folder = tempfile::tempdir().unwrap();
-    let home = Home::new(env!("CARGO_BIN_EXE_portolan"));
-    home.configure("[agents]\noutlive = true\nplace = \"tmux\"");
-    let tmux = |arguments: &[&str]| {
-        let mut command = Command::new("tmux");
-        let output = command.args(arguments).env("TMUX_TMPDIR", folder.path()).env_remove("TMUX").output();
-        let output = output.expect("tmux is installed: `cargo xtask test` installs it");
-        String::from_utf8(output.stdout).unwrap()
-    };
-    // The daemon inherits the folder of this test's own tmux server.
-    let mut up = home.command(["up", "--detach", "--no-open"]);
-    assert!(up.env("TMUX_TMPDIR", folder.path()).output().unwrap().status.success());
+fn a_copy_of_a_home_leaves_the_agents_of_the_original_alone() {
+    let home = home();
+    home.up();
     let session = new(&home, "tool");
-    asked(&home, &session);
-    let running = home.json(["ps"]);
-    let window = running[0]["tmux"].as_str().unwrap().to_owned();
-    assert!(
-        tmux(&["list-windows", "-t", "portolan", "-F", "portolan:#{window_name}"]).contains(&window),
-        "{running}"
-    );
-    let screen = wait_for("the words in the window", || {
-        let screen = tmux(&["capture-pane", "-p", "-J", "-t", &window]);
-        screen.contains(&session).then_some(screen)
-    });
-    assert!(screen.contains("closing this window ends the agent"), "{screen}");
-    tmux(&["kill-window", "-t", &window]);
-    wait_for("the end of the session's agent", || {
-        let status = state(&home, &session)["summary"]["status"].clone();
-        (status == "terminated" || status == "error").then_some(())
-    });
-    wait_for("the end of the agent", || home.agents(&session).is_empty().then_some(()));
+    let request = asked(&home, &session);
+    let before = pids(&home);
+    let copy = Home::new(env!("CARGO_BIN_EXE_portolan"));
+    let mut copying = Command::new("cp");
+    copying.arg("-a").arg(home.path().join(".")).arg(copy.path());
+    assert!(copying.status().unwrap().success());
+    copy.up();
+    // The copy has no agent: its session ends, and its request is closed.
+    let settled = copy.until_status(&session, "terminated");
+    assert_eq!(settled["requests"], json!([]));
+    assert_eq!(copy.json(["ps"]), json!([]));
+    copy.run(["down", "--end"]).ok();
+    assert_eq!((pids(&home), asked(&home, &session)), (before, request));
+    home.run(["approve", &session, &request.to_string()]).ok();
+    home.until_status(&session, "idle");
     home.run(["down"]).ok();
-    tmux(&["kill-server"]);
+}
+
+#[test]
+fn agents_start_and_go_on_while_the_installed_program_is_replaced() {
+    let (_folder, program) = installed();
+    let home = Home::new(&program);
+    home.configure("[limits]\nshutdown_grace_seconds = 1\n[agents]\noutlive = true");
+    home.up();
+    let old = new(&home, "tool");
+    let request = asked(&home, &old);
+    // An installer puts a new file in the place of the old one.
+    let next = program.with_extension("next");
+    fs::copy(env!("CARGO_BIN_EXE_portolan"), &next).unwrap();
+    fs::rename(&next, &program).unwrap();
+    let between = new(&home, "tool");
+    asked(&home, &between);
+    let before = pids(&home);
+    assert_eq!(before.len(), 2);
+    home.json(["restart"]);
+    assert_eq!(home.ended(), 0);
+    assert_eq!((pids(&home), asked(&home, &old)), (before, request));
+    for session in [&old, &between] {
+        home.run(["approve", session]).ok();
+        home.until_status(session, "idle");
+    }
+    home.run(["down", "--end"]).ok();
+}
+
+#[test]
+fn a_holder_that_the_system_ends_ends_its_agent_and_the_session_says_so() {
+    let home = home();
+    home.up();
+    for daemon in [true, false] {
+        let session = new(&home, "tool");
+        asked(&home, &session);
+        let (_, holder) = pids(&home)[0];
+        if !daemon {
+            home.kill();
+        }
+        signal(holder, Signal::TERM);
+        wait_for("the end of the agent", || home.agents(&session).is_empty().then_some(()));
+        wait_for("the end of the holder", || home.holders().is_empty().then_some(()));
+        if !daemon {
+            home.up();
+        }
+        wait_for("the end in the log", || told(&home, &session).contains(&"exit".to_owned()).then_some(()));
+        assert_eq!(state(&home, &session)["requests"], json!([]));
+    }
+    home.run(["down"]).ok();
+}
+
+#[test]
+fn the_time_without_a_daemon_does_not_count_toward_a_deadline() {
+    let home = home();
+    home.up();
+    let session = home.run(["new", "demo", "tool", "--deadline", "4s"]).ok().trim().to_owned();
+    let request = asked(&home, &session);
+    home.kill();
+    sleep(Duration::from_secs(6));
+    home.up();
+    assert_eq!(asked(&home, &session), request, "still open, under its number");
+    wait_for("the deadline", || told(&home, &session).contains(&format!("answered {request}")).then_some(()));
+    home.run(["down"]).ok();
+}
+
+/// An agent over ACP that asks Portolan to write a file as soon as the file `go` exists, and answers slowly at first if
+/// it is told to.
+const WRITER: &str = r#"
+say() { printf '%s\n' "$1"; }
+answer() { say '{"jsonrpc":"2.0","id":'"$1"',"result":'"$2"'}'; }
+while IFS= read -r line; do
+  id=$(printf '%s' "$line" | sed -n 's/^{"id":\([0-9]*\),.*/\1/p')
+  case "$line" in
+    *'"method":"initialize"'*)
+      while [ -e wait ]; do sleep 0.1; done
+      answer "$id" '{"protocolVersion":1,"agentCapabilities":{}}' ;;
+    *'"method":"session/new"'*) answer "$id" '{"sessionId":"S"}' ;;
+    *'"method":"session/prompt"'*)
+      prompt=$id
+      while [ ! -e go ]; do sleep 0.1; done
+      say '{"jsonrpc":"2.0","id":0,"method":"fs/write_text_file","params":{"sessionId":"S","path":"'"$PWD"'/made.txt","content":"made\n"}}'
+      : >asked ;;
+    '{"id":0,'*) answer "$prompt" '{"stopReason":"end_turn"}' ;;
+  esac
+done
+"#;
+
+fn with_writer() -> (Home, tempfile::TempDir) {
+    let (home, work) = (home(), tempfile::tempdir().unwrap());
+    let script = home.path().join("agent.sh");
+    fs::write(&script, WRITER).unwrap();
+    home.configure(&format!(
+        "[limits]\nshutdown_grace_seconds = 1\n[agents]\noutlive = true\n[agents.writer]\ncommand = [\"sh\", \"{}\"]",
+        script.display()
+    ));
+    home.up();
+    (home, work)
+}
+
+#[test]
+fn what_an_agent_wants_written_while_no_daemon_runs_waits_for_the_next_daemons_policy() {
+    let (home, work) = with_writer();
+    let cwd = work.path().canonicalize().unwrap();
+    let session = home.run(["new", "writer", "write", "--cwd", cwd.to_str().unwrap()]).ok().trim().to_owned();
+    wait_for("the turn", || state(&home, &session)["turn"].is_object().then_some(()));
+    home.kill();
+    fs::write(cwd.join("go"), "").unwrap();
+    wait_for("the agent's wish", || cwd.join("asked").exists().then_some(()));
+    wait_for("the wish in the spool", || (home.json(["ps"])[0]["unrecorded"] != 0).then_some(()));
+    assert!(!cwd.join("made.txt").exists(), "nobody has decided");
+    home.up();
+    let request = asked(&home, &session);
+    assert!(!cwd.join("made.txt").exists(), "a person decides");
+    home.run(["approve", &session, &request.to_string()]).ok();
+    home.until_status(&session, "idle");
+    assert_eq!(fs::read_to_string(cwd.join("made.txt")).unwrap(), "made\n");
+    home.run(["down"]).ok();
+}
+
+#[test]
+fn a_restart_while_an_agent_is_starting_does_not_lose_its_first_prompt() {
+    let (home, work) = with_writer();
+    let cwd = work.path().canonicalize().unwrap();
+    for file in ["wait", "go"] {
+        fs::write(cwd.join(file), "").unwrap();
+    }
+    let session = home.run(["new", "writer", "write", "--cwd", cwd.to_str().unwrap()]).ok().trim().to_owned();
+    wait_for("the agent", || (home.json(["ps"])[0]["state"] == "starting").then_some(()));
+    home.json(["restart"]);
+    assert_eq!(home.ended(), 0);
+    fs::remove_file(cwd.join("wait")).unwrap();
+    let request = asked(&home, &session);
+    home.run(["approve", &session, &request.to_string()]).ok();
+    home.until_status(&session, "idle");
+    let told = told(&home, &session);
+    assert_eq!(told.iter().filter(|one| one.starts_with("turn")).collect::<Vec<_>>(), ["turn \"completed\""]);
+    home.run(["down", "--end"]).ok();
 }

@@ -107,6 +107,63 @@ fn a_terminal_reconnects_by_itself_after_a_kill_of_the_daemon() {
 }
 
 #[test]
+fn a_terminal_stays_through_a_restart_of_the_daemon_during_a_turn() {
+    let home = Home::new(env!("CARGO_BIN_EXE_portolan"));
+    home.configure("[limits]\nshutdown_grace_seconds = 1\n[agents]\noutlive = true");
+    home.up();
+    let session = home.run(["new", "demo", "tool fast"]).ok().trim().to_owned();
+    let mut terminal = attach(&home, &session);
+    terminal.see("y allow");
+    home.json(["restart"]);
+    assert_eq!(home.ended(), 0);
+    terminal.see("connection lost");
+    // The same request, which is answered once.
+    wait_for("the request again", || (terminal.output().matches("y allow").count() >= 2).then_some(()));
+    std::thread::sleep(GUARD);
+    terminal.press("y");
+    terminal.see("allowed by owner (cli)");
+    terminal.see("done");
+    terminal.press("\u{4}");
+    assert!(terminal.ended().success());
+    let prompts = terminal.output().matches("\u{1b}[1m› tool fast").count();
+    assert_eq!(prompts, 1, "no line is repeated");
+    home.run(["down", "--end"]).ok();
+}
+
+#[test]
+fn down_asks_whether_running_agents_go_on_and_does_what_the_answer_says() {
+    for daemon in [true, false] {
+        for (answer, agents) in [("y", 1), ("n", 0), ("", 0)] {
+            let home = Home::new(env!("CARGO_BIN_EXE_portolan"));
+            home.configure("[limits]\nshutdown_grace_seconds = 1\n[agents]\noutlive = true");
+            home.up();
+            let session = home.run(["new", "demo", "say hello"]).ok().trim().to_owned();
+            home.until_status(&session, "idle");
+            if !daemon {
+                home.kill();
+            }
+            let mut terminal = Terminal::start(home.command(["down"]));
+            terminal.see("1 agent can go on without the daemon: keep it? [y/N]");
+            terminal.press(&format!("{answer}\r"));
+            assert!(terminal.ended().success(), "{}", terminal.output());
+            if daemon {
+                assert_eq!(home.ended(), 0);
+            }
+            assert_eq!(home.holders().len(), agents, "daemon {daemon}, answer `{answer}`");
+            assert_eq!(home.agents(&session).len(), agents, "daemon {daemon}, answer `{answer}`");
+            match (agents, daemon) {
+                (1, _) => terminal.see("`portolan up` takes over running agents"),
+                (_, true) => terminal.see_last("stopped\r\n"),
+                (_, false) => terminal.see_last("agents of an earlier daemon that were ended: 1\r\n"),
+            }
+            if agents > 0 {
+                home.run(["down", "--end"]).ok();
+            }
+        }
+    }
+}
+
+#[test]
 fn the_agent_gets_the_edited_input() {
     let home = home();
     let session = home.run(["new", "demo", "tool fast"]).ok().trim().to_owned();

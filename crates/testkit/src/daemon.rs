@@ -4,7 +4,7 @@
 use std::{
     ffi::OsStr,
     io::{BufRead as _, BufReader},
-    os::unix::process::ExitStatusExt as _,
+    os::{fd::AsRawFd as _, unix::process::ExitStatusExt as _},
     path::{Path, PathBuf},
     process::{Child, Command, Output, Stdio},
     sync::{Arc, Mutex, PoisonError},
@@ -42,7 +42,8 @@ pub fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
 #[derive(Debug)]
 pub struct Home {
     program: PathBuf,
-    folder: TempDir,
+    path: PathBuf,
+    _folder: TempDir,
     daemon: Mutex<Option<Child>>,
 }
 
@@ -79,10 +80,20 @@ impl Home {
     ///
     /// # Panics
     /// When the folder cannot be made.
-    #[expect(clippy::unwrap_used, reason = "a test without its folder has failed")]
     pub fn new(program: impl Into<PathBuf>) -> Self {
+        Self::below(program, "")
+    }
+
+    /// The same, at this path below a folder of its own.
+    ///
+    /// # Panics
+    /// When the folder cannot be made.
+    #[expect(clippy::unwrap_used, reason = "a test without its folder has failed")]
+    pub fn below(program: impl Into<PathBuf>, path: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let home = Self { program: program.into(), folder, daemon: Mutex::new(None) };
+        let path = if path.is_empty() { folder.path().to_path_buf() } else { folder.path().join(path) };
+        std::fs::create_dir_all(&path).unwrap();
+        let home = Self { program: program.into(), path, _folder: folder, daemon: Mutex::new(None) };
         home.configure("");
         home
     }
@@ -99,7 +110,7 @@ impl Home {
 
     /// The folder.
     pub fn path(&self) -> &Path {
-        self.folder.path()
+        &self.path
     }
 
     /// The content of daemon.json.
@@ -194,7 +205,9 @@ impl Home {
         let child = command.args(arguments).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         let pid = child.id();
         *self.daemon.lock().unwrap_or_else(PoisonError::into_inner) = Some(child);
-        let socket = self.path().join("daemon.sock");
+        // The address of a socket has room for 108 bytes; a path through the open folder is short.
+        let folder = std::fs::File::open(self.path()).unwrap();
+        let socket = format!("/proc/self/fd/{}/daemon.sock", folder.as_raw_fd());
         wait_for("the daemon", || {
             let ours = self.record()?.get("pid")?.as_u64()? == u64::from(pid);
             (ours && std::os::unix::net::UnixStream::connect(&socket).is_ok()).then_some(())

@@ -179,6 +179,11 @@ pub fn descends_from_agent(pid: u32, home_key: &str) -> bool {
     ancestry(pid).into_iter().any(|pid| marker(pid).is_some_and(|marker| marker.starts_with(&beginning)))
 }
 
+/// Whether this process itself carries the marker of an agent, of whatever home: the end of that agent ends it too.
+pub fn is_marked(pid: u32) -> bool {
+    marker(pid).is_some()
+}
+
 /// Whether this process works for somebody other than the home with this key.
 ///
 /// The check whether it works comes last: the owner of a process is unknown from the moment it begins to end.

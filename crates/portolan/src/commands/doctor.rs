@@ -154,7 +154,7 @@ fn listen(settings: &Settings) -> Outcome<DialIn> {
         return Ok(dial_in);
     }
     let unusable = |error: std::io::Error| Failure::new(format!("cannot listen on loopback: {error}"));
-    dial_in::listen_on_loopback(&dial_in).map_err(unusable)?;
+    dial_in.listens_at(dial_in::listen_on_loopback(&dial_in).map_err(unusable)?);
     Ok(dial_in)
 }
 

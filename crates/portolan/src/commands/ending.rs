@@ -1,8 +1,12 @@
 //! down, restart: the end of the daemon, with or without its agents.
 
-use std::time::{Duration, Instant};
+use std::{
+    collections::BTreeSet,
+    time::{Duration, Instant},
+};
 
-use portolan_holder::Holders;
+use portolan_core::SessionId;
+use portolan_holder::{Holders, RunFolder};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 
@@ -51,30 +55,54 @@ pub(super) async fn down(context: &Context, down: Down) -> Outcome {
     }
     let ended = match agents {
         // The daemon has ended those that it knew.
-        Agents::End if pid.is_some() || down.end || down.now => end_left_running(&holders, down.now).await,
-        _ => 0,
+        Agents::End => end_left_running(&holders, down.now).await,
+        Agents::GoOn => 0,
     };
-    let left = holders.living().len();
-    if context.format() == Format::Json {
-        return output::json(&match pid {
-            Some(pid) => json!({"stopped": true, "pid": pid, "agents_left": left}),
-            None => json!({"stopped": false, "running": false, "agents_ended": ended, "agents_left": left}),
-        });
+    let left = holders.living();
+    match context.format() {
+        Format::Json => output::json(&match pid {
+            Some(pid) => json!({"stopped": true, "pid": pid, "agents_left": left.len()}),
+            None => {
+                json!({"stopped": false, "running": false, "agents_ended": ended, "agents_left": left.len()})
+            }
+        })?,
+        Format::Plain => {
+            output::note(match pid {
+                Some(_) => "stopped",
+                None => "no daemon runs",
+            });
+            if ended > 0 && pid.is_none() {
+                output::note(format!("agents of an earlier daemon that were ended: {ended}"));
+            }
+        }
     }
-    output::note(match pid {
-        Some(_) => "stopped",
-        None => "no daemon runs",
-    });
-    if ended > 0 && pid.is_none() {
-        output::note(format!("agents of an earlier daemon that were ended: {ended}"));
+    match agents {
+        _ if left.is_empty() => Ok(()),
+        Agents::End => Err(could_not_end(&RunFolder::at(home.run()), &left)),
+        Agents::GoOn if context.format() == Format::Json => Ok(()),
+        Agents::GoOn => {
+            let s = if left.len() == 1 { "runs" } else { "run" };
+            output::note(format!(
+                "{} of the agents still {s}; `portolan up` takes over running agents, `portolan down --end` ends them",
+                left.len()
+            ));
+            Ok(())
+        }
     }
-    if left > 0 {
-        let s = if left == 1 { "runs" } else { "run" };
-        output::note(format!(
-            "{left} of the agents still {s}; `portolan up` takes over running agents, `portolan down --end` ends them"
-        ));
+}
+
+/// Some holders live although they were asked to end, and waited for.
+fn could_not_end(run: &RunFolder, left: &BTreeSet<SessionId>) -> Failure {
+    let sessions: Vec<String> = left.iter().map(ToString::to_string).collect();
+    let pids: Vec<String> =
+        left.iter().filter_map(|session| Some(run.written(*session).holder_pid?.to_string())).collect();
+    let s = if left.len() == 1 { "" } else { "s" };
+    let what = format!("the agent{s} of the session{s} {} did not end", sessions.join(", "));
+    if pids.is_empty() {
+        return Failure::new(format!("{what}; try again"));
     }
-    Ok(())
+    let pids = pids.join(" ");
+    Failure::new(format!("{what}; `kill -9 {pids}` ends what holds the agent{s}, and with it the agent{s}"))
 }
 
 fn go_on(running: usize) -> String {
@@ -146,8 +174,8 @@ pub(super) async fn restart(context: &Context) -> Outcome {
     let settings = configuration::settings(&home)?;
     let record = Record::read(&home);
     if let Some(pid) = daemon_pid(&home)? {
-        if service::runs(pid) {
-            return service::restart(context);
+        if let Some(service) = service::that_runs(pid) {
+            return service::restart(context, &service);
         }
         stop(context, &home, pid, Agents::GoOn, false).await?;
     }

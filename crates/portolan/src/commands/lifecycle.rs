@@ -2,7 +2,7 @@
 
 use std::{future::Future, time::Duration};
 
-use portolan_client::{Client, Probe};
+use portolan_client::Probe;
 use portolan_core::{ports::Secret, session::state::Status};
 use serde_json::json;
 
@@ -23,7 +23,7 @@ use crate::{
     terminal::clean,
 };
 
-/// How long `status` waits for an answer.
+/// How long `status` and `ps` wait for the daemon's answer.
 const ANSWER: Duration = Duration::from_secs(5);
 
 pub(super) async fn up(context: &Context, up: Up) -> Outcome {
@@ -181,9 +181,9 @@ pub(super) fn local_only(context: &Context, verb: &str) -> Outcome {
     }
 }
 
-/// A daemon that hangs must not make `status` hang.
-async fn in_time(connecting: impl Future<Output = Outcome<Client>>) -> Outcome<Client> {
-    tokio::time::timeout(ANSWER, connecting)
+/// A daemon that hangs must not make `status` or `ps` hang.
+pub(super) async fn in_time<T>(asking: impl Future<Output = Outcome<T>>) -> Outcome<T> {
+    tokio::time::timeout(ANSWER, asking)
         .await
         .unwrap_or_else(|_| Err(Failure::unreachable("the daemon does not answer")))
 }

@@ -3,12 +3,14 @@
 
 use std::{collections::BTreeMap, path::PathBuf};
 
+use futures_util::future::join_all;
 use portolan_core::{Millis, SessionId, session::state::Summary};
-use portolan_holder::State;
+use portolan_holder::{RunFolder, State, Status, Written};
 use serde::Serialize;
 
 use super::{
     Context,
+    lifecycle::in_time,
     sessions::{age, shortened},
 };
 use crate::{
@@ -39,7 +41,7 @@ struct Running {
     cwd: Option<PathBuf>,
     #[serde(skip_serializing_if = "Option::is_none")]
     tmux: Option<String>,
-    since: String,
+    since: Option<String>,
     #[serde(skip)]
     started: Option<Millis>,
     link: Link,
@@ -80,7 +82,13 @@ pub(super) async fn ps(context: &Context) -> Outcome {
         held(home, &mut running).await;
     }
     if target.home().is_none_or(|home| Lock::holder(home).is_some()) {
-        in_the_daemon(&target, &mut running).await?;
+        match in_time(in_the_daemon(&target, &mut running)).await {
+            // What holders say needs no daemon.
+            Err(failure) if !running.is_empty() => {
+                output::note(format!("agents that end with the daemon are not listed: {}", failure.message));
+            }
+            outcome => outcome?,
+        }
     }
     let running: Vec<Running> = running.into_values().collect();
     match context.format() {
@@ -93,33 +101,20 @@ pub(super) async fn ps(context: &Context) -> Outcome {
     }
 }
 
-/// The agents that outlive the daemon.
+/// The agents that outlive the daemon. All are asked at once: one that hangs delays nobody else.
 async fn held(home: &Home, running: &mut BTreeMap<SessionId, Running>) {
-    for (session, status) in holding::asked(home).statuses().await {
-        let Some(status) = status else {
-            running.insert(session, Running::unknown(session));
-            continue;
-        };
-        let started = Millis(status.since_ms);
-        running.insert(
-            session,
-            Running {
-                session,
-                agent: status.agent,
-                agent_pid: status.agent_pid,
-                holder_pid: Some(status.holder_pid),
-                state: status.state,
-                cwd: status.cwd,
-                tmux: status.tmux,
-                since: rfc3339(started),
-                started: Some(started),
-                link: if status.connected { Link::Connected } else { Link::Alone },
-                agent_memory: status.agent_pid.and_then(memory),
-                holder_memory: memory(status.holder_pid),
-                unrecorded: status.unrecorded_bytes,
-            },
-        );
-    }
+    let holders = holding::asked(home);
+    let asked = holders.living().into_iter().map(async |session| (session, holders.status(session).await));
+    let answers = join_all(asked).await;
+    let living = holders.living();
+    let run = RunFolder::at(home.run());
+    // A holder that gave no answer and has ended meanwhile does not hang.
+    let answers =
+        answers.into_iter().filter(|(session, status)| status.is_some() || living.contains(session));
+    running.extend(answers.map(|(session, status)| {
+        let one = status.map_or_else(|| Running::silent(session, run.written(session)), Running::held);
+        (session, one)
+    }));
 }
 
 /// The agents that end with the daemon, as the daemon knows them.
@@ -144,7 +139,7 @@ async fn in_the_daemon(target: &Target, running: &mut BTreeMap<SessionId, Runnin
                 state: State::Running,
                 cwd: Some(summary.cwd),
                 tmux: None,
-                since: rfc3339(started.unwrap_or(summary.created_at)),
+                since: Some(rfc3339(started.unwrap_or(summary.created_at))),
                 started,
                 link: Link::Connected,
                 agent_memory: Some(pid).filter(|_| is_here).and_then(memory),
@@ -158,20 +153,41 @@ async fn in_the_daemon(target: &Target, running: &mut BTreeMap<SessionId, Runnin
 }
 
 impl Running {
-    fn unknown(session: SessionId) -> Self {
+    fn held(status: Status) -> Self {
+        let started = Millis(status.since_ms);
+        Self {
+            session: status.session,
+            agent: status.agent,
+            agent_pid: status.agent_pid,
+            holder_pid: Some(status.holder_pid),
+            state: status.state,
+            cwd: status.cwd,
+            tmux: status.tmux,
+            since: Some(rfc3339(started)),
+            started: Some(started),
+            link: if status.connected { Link::Connected } else { Link::Alone },
+            agent_memory: status.agent_pid.and_then(memory),
+            holder_memory: memory(status.holder_pid),
+            unrecorded: status.unrecorded_bytes,
+        }
+    }
+
+    /// A holder that does not answer, as its files show it.
+    fn silent(session: SessionId, Written { holder_pid, since_ms }: Written) -> Self {
+        let started = since_ms.map(Millis);
         Self {
             session,
             agent: None,
             agent_pid: None,
-            holder_pid: None,
+            holder_pid,
             state: State::Running,
             cwd: None,
             tmux: None,
-            since: String::new(),
-            started: None,
+            since: started.map(rfc3339),
+            started,
             link: Link::Silent,
             agent_memory: None,
-            holder_memory: None,
+            holder_memory: holder_pid.and_then(memory),
             unrecorded: 0,
         }
     }

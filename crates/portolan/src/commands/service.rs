@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use portolan_holder::{self as holder, Containment, Manager};
 use serde_json::json;
 
 use super::Context;
@@ -108,21 +109,46 @@ fn status(context: &Context) -> Outcome {
     }
 }
 
-/// Whether this process is the daemon that systemd runs.
-pub(super) fn runs(pid: u32) -> bool {
-    let shown = std::process::Command::new("systemctl")
-        .args(["--user", "show", "--property", "MainPID", "--value", UNIT])
-        .output();
-    shown.is_ok_and(|output| String::from_utf8_lossy(&output.stdout).trim() == pid.to_string())
+/// The service whose main process this daemon is. A daemon that a terminal or a job of a service started is not.
+pub(super) fn that_runs(pid: u32) -> Option<holder::Service> {
+    main_of(pid, Containment::of_process(pid), main_process)
 }
 
-/// Lets systemd restart the daemon.
-pub(super) fn restart(context: &Context) -> Outcome {
-    systemctl(&["restart", UNIT])?;
+fn main_of(
+    pid: u32,
+    containment: Containment,
+    main_process: impl Fn(&holder::Service) -> Option<u32>,
+) -> Option<holder::Service> {
+    match containment {
+        Containment::Service(service) if main_process(&service) == Some(pid) => Some(service),
+        Containment::Service(_) | Containment::Free => None,
+    }
+}
+
+/// The main process of a service, as systemd knows it.
+fn main_process(service: &holder::Service) -> Option<u32> {
+    let mut command = std::process::Command::new("systemctl");
+    if service.manager == Manager::User {
+        command.arg("--user");
+    }
+    let shown = command.args(["show", "--property", "MainPID", "--value", &service.unit]).output().ok()?;
+    String::from_utf8_lossy(&shown.stdout).trim().parse().ok()
+}
+
+/// Lets systemd restart the daemon. Only an administrator can restart a service of the machine.
+pub(super) fn restart(context: &Context, service: &holder::Service) -> Outcome {
+    let unit = &service.unit;
+    if service.manager == Manager::System {
+        return Err(Failure::new(format!(
+            "the daemon is the system service `{unit}`, and a daemon that `portolan restart` starts would not be part of \
+             it; `sudo systemctl restart {unit}` restarts it, and agents go on if they are outside of the service"
+        )));
+    }
+    systemctl(&["restart", unit])?;
     match context.format() {
-        Format::Json => output::json(&json!({"restarted": UNIT})),
+        Format::Json => output::json(&json!({"restarted": unit})),
         Format::Plain => {
-            output::note(format!("systemd restarted `{UNIT}`"));
+            output::note(format!("systemd restarted `{unit}`"));
             Ok(())
         }
     }
@@ -183,7 +209,28 @@ fn quoted(word: &str) -> Outcome<String> {
 
 #[cfg(test)]
 mod tests {
+    use clap::Parser as _;
+
     use super::*;
+
+    #[test]
+    fn only_the_main_process_of_a_service_is_left_to_systemd() {
+        let service = holder::Service { unit: "portolan.service".into(), manager: Manager::User };
+        let within = || Containment::Service(service.clone());
+        assert_eq!(main_of(7, within(), |_| Some(7)), Some(service.clone()));
+        assert_eq!(main_of(7, within(), |_| Some(8)), None, "a job of another service started it");
+        assert_eq!(main_of(7, within(), |_| None), None, "systemd does not answer");
+        assert_eq!(main_of(7, Containment::Free, |_| Some(7)), None);
+    }
+
+    #[test]
+    fn a_service_of_the_machine_is_not_restarted_by_hand_and_the_way_out_is_said() {
+        let service = holder::Service { unit: "harbour.service".into(), manager: Manager::System };
+        let arguments = crate::arguments::Arguments::try_parse_from(["portolan", "restart"]).unwrap();
+        let context = Context { global: arguments.global };
+        let failure = restart(&context, &service).unwrap_err();
+        assert!(failure.message.contains("`sudo systemctl restart harbour.service`"), "{failure}");
+    }
 
     #[test]
     fn the_unit_quotes_its_words() {

@@ -6,6 +6,8 @@
 use std::{
     io,
     net::{Ipv4Addr, SocketAddr},
+    sync::Arc,
+    time::Duration,
 };
 
 use axum::{
@@ -19,17 +21,33 @@ use axum::{
     response::{IntoResponse as _, Response},
     routing::get,
 };
+use hyper::server::conn::http1;
+use hyper_util::{
+    rt::{TokioIo, TokioTimer},
+    service::TowerToHyperService,
+};
 use portolan_agents::dial_in::{Admitted, CLOSE_FOR_GOOD, DialIn};
 use portolan_core::{SessionId, ports::Boxed};
 use portolan_host::{
     Frontend, Host, MountError, Mounted, Place, Start,
     door::{Admit, Listening},
 };
+use tokio::sync::Semaphore;
 
 const PREFIX: &str = "/ws/cli/";
 
 /// The largest frame that an agent may send: the largest allowed line.
 const FRAME_BYTES: usize = portolan_wire::ndjson::MAX_LINE;
+
+/// Connections to a port of one's own that have not shown their secret. The agent needs one; further ones wait in the
+/// listener's queue.
+const STRANGERS: usize = 8;
+
+/// How long a connection to a port of one's own may take to send the head of its request. An agent sends it at once.
+const HEAD: Duration = Duration::from_secs(5);
+
+/// After an error of the listener, such as too many open files.
+const AFTER_ERROR: Duration = Duration::from_millis(100);
 
 /// Paths that need their own secret instead of a token.
 pub(crate) fn is_open(path: &str) -> bool {
@@ -75,18 +93,46 @@ pub(crate) fn announce(dial_in: &DialIn, listening: &[Listening]) {
     }
 }
 
-/// Takes agents on a port of its own, for a process without the daemon's listener.
-pub(crate) fn listen_on_loopback(dial_in: &DialIn) -> io::Result<()> {
+/// Takes agents on a port of its own, for a process without the daemon's listener. Returns the address.
+pub(crate) fn listen_on_loopback(dial_in: &DialIn) -> io::Result<String> {
     let listener = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
     listener.set_nonblocking(true)?;
     let address = listener.local_addr()?;
     let listener = tokio::net::TcpListener::from_std(listener)?;
-    dial_in.listens_at(format!("ws://{address}"));
     let routes = routes(dial_in.clone())
         .layer(middleware::from_fn(move |request, next| direct(address, request, next)));
     // This task ends with the program.
-    tokio::spawn(async move { axum::serve(listener, routes).await });
-    Ok(())
+    tokio::spawn(serve(listener, routes));
+    Ok(format!("ws://{address}"))
+}
+
+/// Serves connections of this machine, of which any user can make any number.
+async fn serve(listener: tokio::net::TcpListener, routes: Router) {
+    let room = Arc::new(Semaphore::new(STRANGERS));
+    loop {
+        let Ok(place) = Arc::clone(&room).acquire_owned().await else { return };
+        let stream = match listener.accept().await {
+            Ok((stream, _)) => stream,
+            Err(error) => {
+                tracing::warn!(%error, "a connection could not be accepted");
+                tokio::time::sleep(AFTER_ERROR).await;
+                continue;
+            }
+        };
+        let service = TowerToHyperService::new(routes.clone());
+        tokio::spawn(async move {
+            let served = http1::Builder::new()
+                .timer(TokioTimer::new())
+                .header_read_timeout(HEAD)
+                .serve_connection(TokioIo::new(stream), service)
+                .with_upgrades();
+            if let Err(error) = served.await {
+                tracing::debug!(%error, "a connection ended");
+            }
+            // An agent that was let in needs no place any more.
+            drop(place);
+        });
+    }
 }
 
 /// Refuses what a browser sends: a page elsewhere, or a name that was made to point here.
@@ -154,23 +200,32 @@ async fn pass(mut socket: WebSocket, admitted: Admitted) {
 
 #[cfg(test)]
 mod tests {
+    use tokio::{
+        io::{AsyncReadExt as _, AsyncWriteExt as _},
+        net::TcpStream,
+        time::Instant,
+    };
+
     use super::*;
+
+    /// The status of the answer to a request.
+    async fn answered(address: &str, request: &str) -> String {
+        let mut stream = TcpStream::connect(address).await.unwrap();
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.unwrap();
+        answer.split(' ').nth(1).unwrap_or_default().to_owned()
+    }
 
     // covers: 000-076, 004-002
     #[tokio::test]
     async fn a_browser_cannot_use_the_port_of_a_holder() {
-        let (dial_in, session) = (DialIn::new(), SessionId::new());
-        listen_on_loopback(&dial_in).unwrap();
-        let address = dial_in.address().unwrap();
+        let session = SessionId::new();
+        let base = listen_on_loopback(&DialIn::new()).unwrap();
+        let address = base.strip_prefix("ws://").unwrap();
         let status = async |headers: &str| {
-            use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-
-            let mut stream = tokio::net::TcpStream::connect(&address).await.unwrap();
             let request = format!("GET /ws/cli/{session} HTTP/1.1\r\n{headers}Connection: close\r\n\r\n");
-            stream.write_all(request.as_bytes()).await.unwrap();
-            let mut answer = String::new();
-            stream.read_to_string(&mut answer).await.unwrap();
-            answer.split(' ').nth(1).unwrap().to_owned()
+            answered(address, &request).await
         };
         let upgrade = "Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n";
         assert_eq!(status(&format!("Host: rebound.example\r\n{upgrade}")).await, "403");
@@ -180,6 +235,30 @@ mod tests {
             "403",
             "the secret is checked next"
         );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn strangers_at_the_port_of_a_holder_are_few_and_must_speak_at_once() {
+        let base = listen_on_loopback(&DialIn::new()).unwrap();
+        let address = base.strip_prefix("ws://").unwrap();
+        let began = Instant::now();
+        let request = format!("GET / HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
+        assert_eq!(answered(address, &request).await, "404");
+        assert!(began.elapsed() < HEAD, "an empty port answers at once");
+        let lasting = request.replace("Connection: close\r\n", "");
+        assert_eq!(answered(address, &lasting).await, "404", "and closes when no further request comes");
+        let mut silent = Vec::new();
+        for _ in 0..STRANGERS {
+            silent.push(TcpStream::connect(address).await.unwrap());
+        }
+        let began = Instant::now();
+        assert_eq!(answered(address, &request).await, "404");
+        assert!(began.elapsed() >= HEAD, "it had to wait until the silent ones were gone");
+        for mut stream in silent {
+            let mut said = Vec::new();
+            stream.read_to_end(&mut said).await.unwrap();
+            assert!(said.is_empty() || said.starts_with(b"HTTP/1.1 408"), "{said:?}");
+        }
     }
 
     #[test]

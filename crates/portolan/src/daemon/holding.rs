@@ -14,7 +14,7 @@ use portolan_holder::{Hold, Holders, Linger, Place, RunFolder, hold};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{assembly, dial_in};
+use super::{assembly, descriptors, dial_in, logging};
 use crate::{
     config::{self, Settings},
     failure::{Failure, Outcome},
@@ -93,6 +93,8 @@ pub(crate) async fn run(session: SessionId) -> Outcome {
     })?;
     // The memory of this process holds the user's environment: other programs of the user must not read it.
     let _ = rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable);
+    logging::start_on_stderr()?;
+    descriptors::raise();
     // For the person who sees this in a window of tmux; otherwise nobody reads it.
     output::offer(&format!(
         "Portolan holds the agent of session {session} here; closing this window ends the agent.\n"
@@ -110,12 +112,9 @@ fn make(launch: Launch, context: Value, home_key: String) -> Result<AgentLink, S
         serde_json::from_value(context).map_err(|error| format!("the settings cannot be read: {error}"))?;
     let supervision = assembly::supervision(&settings, home_key, environment);
     let dial_in = DialIn::new();
-    if launch.spec.agent == portolan_agents::claude::KIND {
-        // Without a listener, Claude Code uses its pipes.
-        if let Err(error) = dial_in::listen_on_loopback(&dial_in) {
-            tracing::warn!(%error, "agents cannot dial in");
-        }
-    }
+    // Only old versions of Claude Code dial in. Without a listener, Claude Code uses its pipes.
+    let taking = dial_in.clone();
+    dial_in.listens_when_needed(move || dial_in::listen_on_loopback(&taking));
     let agents = assembly::catalogue(&settings, supervision, &dial_in).map_err(|failure| failure.message)?;
     let agent = agents.into_iter().find(|agent| agent.kind() == launch.spec.agent);
     let agent = agent.ok_or_else(|| format!("there is no agent `{}`", launch.spec.agent))?;

@@ -1,13 +1,15 @@
-//! The daemon's log: on stderr in the foreground, in a file of limited size in the background.
+//! The daemon's log: on stderr in the foreground, in a file of limited size in the background. The log of a process that
+//! holds an agent is on its stderr, a file in the folder `run`, and small.
 
 use std::{
     fs::{File, OpenOptions},
     io::{self, Write},
-    os::unix::fs::OpenOptionsExt as _,
+    os::{fd::AsFd, unix::fs::OpenOptionsExt as _},
     path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
 };
 
+use rustix::fs::{fstat, ftruncate};
 use tracing_subscriber::{EnvFilter, fmt::MakeWriter};
 
 use crate::{
@@ -18,6 +20,10 @@ use crate::{
 
 /// A log file larger than this is rotated: about a day of a busy daemon at `info`.
 const LARGEST: u64 = 8 * 1024 * 1024;
+
+/// The log of a process that holds an agent is emptied when it gets larger: a holder writes a few lines, unless something
+/// happens again and again.
+const LARGEST_OF_HOLDER: u64 = 256 * 1024;
 
 /// How many rotated files are kept.
 const KEPT: u32 = 3;
@@ -56,13 +62,44 @@ pub(crate) fn start(log: &Log, home: &Home, to: Where) -> Outcome {
         }
     };
     started.map_err(|error| Failure::new(format!("the log cannot be started: {error}")))?;
+    log_panics();
+    Ok(())
+}
+
+/// Starts the log of a process that holds an agent.
+pub(crate) fn start_on_stderr() -> Outcome {
+    let builder = tracing_subscriber::fmt().with_env_filter(EnvFilter::new("info,rmcp=off"));
+    let builder = builder.with_target(false).with_ansi(false).with_writer(|| Small(io::stderr()));
+    builder.try_init().map_err(|error| Failure::new(format!("the log cannot be started: {error}")))?;
+    log_panics();
+    Ok(())
+}
+
+fn log_panics() {
     std::panic::set_hook(Box::new(|panic| {
         let at = panic.location().map(ToString::to_string).unwrap_or_default();
         let message = panic.payload_as_str().unwrap_or("no message");
         let thread = std::thread::current().name().unwrap_or("unnamed").to_owned();
         tracing::error!(at, thread, "a task panicked and was ended: {message}");
     }));
-    Ok(())
+}
+
+/// A file that is emptied when it gets too large: the end of the log matters most. Anything else, such as a terminal, has
+/// no size.
+struct Small<F>(F);
+
+impl<F: Write + AsFd> Write for Small<F> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if fstat(&self.0).is_ok_and(|file| u64::try_from(file.st_size).unwrap_or(0) > LARGEST_OF_HOLDER) {
+            // A large log is better than none.
+            let _ = ftruncate(&self.0, 0);
+        }
+        self.0.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
 }
 
 /// A file that is rotated when it gets too large.
@@ -177,6 +214,21 @@ mod tests {
             ("daemon.log.3", "second\n"),
         ];
         assert_eq!(found, expected.map(|(name, text)| (name.to_owned(), text.to_owned())));
+    }
+
+    #[test]
+    fn the_log_of_a_holder_keeps_its_end_and_stays_small() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.log");
+        let mut log = Small(append_to(&path).unwrap());
+        let line = [b'x'; 1024];
+        for _ in 0..1000 {
+            log.write_all(&line).unwrap();
+        }
+        log.write_all(b"the end\n").unwrap();
+        let text = std::fs::read(&path).unwrap();
+        assert!(text.len() as u64 <= LARGEST_OF_HOLDER + 2 * 1024, "{}", text.len());
+        assert!(text.ends_with(b"the end\n"));
     }
 
     #[test]
