@@ -325,7 +325,7 @@ impl Relay {
             match self.take_again().await {
                 Ok(connection) => return Ok(connection),
                 Err(error) => {
-                    tracing::warn!(session = %self.session, %error, "a holder does not take its daemon back");
+                    tracing::warn!(session = %self.session, %error, "the daemon cannot connect to a holder again");
                 }
             }
             tries += 1;
@@ -418,7 +418,7 @@ fn missing_notice(missing: Option<u64>) -> Report {
         Some(missing) => {
             format!("{missing} reports of the agent are missing here: they were lost on the disk")
         }
-        None => "the end of what the agent reported cannot be read: its holder ended while it wrote".into(),
+        None => "the last reports of the agent cannot be read: the holder ended while it wrote them".into(),
     };
     Report::Event { event: Event::Notice { level: Level::Warning, text }, raw: None }
 }
