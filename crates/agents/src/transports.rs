@@ -85,7 +85,7 @@ impl<A: OwnProtocol> Agent for WithFallback<A> {
             if !acp.available {
                 return own;
             }
-            let why = format!("its own protocol cannot be used: {}", own.message);
+            let why = format!("the agent's own protocol cannot be used: {}", own.message);
             let transport = Some(Transport { name: format!("acp, by {}", self.acp.kind()), why });
             Probe {
                 transport,

@@ -79,7 +79,11 @@ impl Principal {
     /// May this principal act in `role` on the daemon as a whole? A token bound to sessions may not.
     pub fn may_daemon(&self, role: Role) -> Result<(), Refusal> {
         if self.sessions.is_some() {
-            return Err(Refusal::new(RefusalCode::Forbidden, "this token is bound to certain sessions"));
+            let message = format!(
+                "the token `{}` is bound to certain sessions; use a token for all sessions",
+                self.name
+            );
+            return Err(Refusal::new(RefusalCode::Forbidden, message));
         }
         self.has(role)
     }

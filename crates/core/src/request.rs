@@ -344,7 +344,7 @@ impl Answer {
                 None => return Err(format!("the agent offers no option `{chosen}` here")),
                 Some(option) if option.verdict != verdict => {
                     return Err(format!(
-                        "the option `{chosen}` (\u{201c}{}\u{201d}) does not fit this answer",
+                        "the option `{chosen}` (\u{201c}{}\u{201d}) contradicts the answer: one allows, the other denies",
                         option.label
                     ));
                 }

@@ -251,8 +251,11 @@ impl SessionSpec {
                 ));
             }
         }
-        if let Some(value) = self.env.values().find(|value| value.contains('\0')) {
-            return invalid(format!("an environment value of {} bytes holds a NUL", value.len()));
+        if let Some((name, _)) = self.env.iter().find(|(_, value)| value.contains('\0')) {
+            return invalid(format!(
+                "the value of the environment variable `{}` contains NUL; remove the NUL",
+                name.escape_debug()
+            ));
         }
         self.disallowed_tools.retain(|tool| !ASKING_TOOLS.contains(&tool.as_str()));
         Ok(self)

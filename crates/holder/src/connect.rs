@@ -98,7 +98,7 @@ fn silent() -> io::Error {
 fn unexpected(message: &FromHolder) -> io::Error {
     let what = match message {
         FromHolder::Status(_) => "its status",
-        FromHolder::Taken { .. } => "that it was taken",
+        FromHolder::Taken { .. } => "that it accepts the daemon",
         FromHolder::Refused { .. } => "a refusal",
         FromHolder::Passed(_) => "progress",
     };

@@ -355,7 +355,7 @@ impl Relay {
             match self.take_again().await {
                 Ok(connection) => return Ok(connection),
                 Err(error) => {
-                    tracing::warn!(session = %self.session, %error, "a holder does not let its daemon in again");
+                    tracing::warn!(session = %self.session, %error, "the daemon cannot connect to a holder again");
                 }
             }
             tries += 1;

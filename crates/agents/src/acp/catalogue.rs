@@ -193,8 +193,8 @@ pub const KNOWN: &[Known] = &[
         // Otherwise the agent starts itself again as a child, which outlives a killed parent.
         env: &[("GEMINI_CLI_NO_RELAUNCH", "true")],
         loses_young: true,
-        remark: "needs Node 20 or newer. Version 0.61.0 overwrites a conversation that is resumed in the \
-                 minute in which it began; Portolan waits until that minute is over",
+        remark: "needs Node 20 or newer. Version 0.61.0 overwrites a conversation that is resumed in the same \
+                 minute of the clock in which the conversation began; Portolan waits until that minute is over",
         ..UNKNOWN
     },
     Known {
@@ -294,7 +294,7 @@ pub const KNOWN: &[Known] = &[
         replays_late: false,
         uses_files: false,
         tells_failure: &["Ran into this error: ", "Network error: Could not connect "],
-        remark: "reports a stopped turn as ended by itself; Portolan shows it as stopped",
+        remark: "reports that a stopped turn ended by itself; Portolan shows the turn as stopped",
         ..UNKNOWN
     },
     Known {

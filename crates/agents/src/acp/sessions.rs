@@ -189,8 +189,8 @@ impl Translate {
         }
         if let (Begin::Resume { .. }, Some(wait)) = (&self.setup.begin, self.setup.too_young.take()) {
             let text = format!(
-                "{} overwrites a conversation that is resumed in the minute in which it began; this \
-                 conversation is resumed in {} s",
+                "{} overwrites a conversation that is resumed in the same minute of the clock in which the \
+                 conversation began, so Portolan waits {} s before it resumes this conversation",
                 self.setup.title,
                 wait.as_secs()
             );
@@ -205,7 +205,8 @@ impl Translate {
             Begin::Resume { session, own } if offers.resume || offers.load => {
                 if !own && self.setup.known.loses_young {
                     let text = format!(
-                        "{} overwrites a conversation that is resumed in the minute in which it began",
+                        "{} overwrites a conversation that is resumed in the same minute of the clock in which the \
+                         conversation began",
                         self.setup.title
                     );
                     notice(Level::Warning, text, out);

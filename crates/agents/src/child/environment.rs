@@ -12,7 +12,7 @@ pub const MARKER: &str = "PORTOLAN_CHILD";
 /// Never passed on from the user's environment, and refused if a session asks for it. A name that ends in `*` stands
 /// for every name with that prefix.
 pub const DENIED: &[(&str, &str)] = &[
-    ("PORTOLAN_*", "belongs to Portolan: its home and token"),
+    ("PORTOLAN_*", "is a variable of Portolan itself, which agents never get"),
     // The dynamic loader: foreign code in every program that the agent starts.
     ("LD_*", "makes the loader run foreign code in every program"),
     ("DYLD_*", "makes the loader run foreign code in every program"),
@@ -43,7 +43,7 @@ pub const DENIED: &[(&str, &str)] = &[
 /// Passed on from the user's environment, where there are good reasons for it, but refused if a session asks for it: a
 /// client that may only make sessions must not choose which programs run.
 pub const REFUSED: &[(&str, &str)] = &[
-    ("PATH", "chooses which programs run; set it for the daemon"),
+    ("PATH", "chooses which programs run"),
     ("PYTHONPATH", "makes Python load foreign modules"),
     ("PERL5LIB", "makes Perl load foreign modules"),
     ("RUBYLIB", "makes Ruby load foreign modules"),
@@ -77,7 +77,7 @@ pub const REFUSED: &[(&str, &str)] = &[
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RefusedVariable {
     /// The variable is on a deny list.
-    #[error("the environment variable `{name}` is refused: it {why}")]
+    #[error("the environment variable `{name}` is refused: it {why}{}", way_out(name))]
     Denied {
         /// Its name.
         name: String,
@@ -138,6 +138,11 @@ pub fn admit(name: &str, value: &str) -> Result<(), RefusedVariable> {
         return malformed("the value contains NUL");
     }
     Ok(())
+}
+
+/// What to do about a variable that the user may set, and a session may not.
+fn way_out(name: &str) -> &'static str {
+    if listed(REFUSED, name.as_ref()).is_some() { "; set the variable for the daemon instead" } else { "" }
 }
 
 /// Why `name` is on `list`, if it is.

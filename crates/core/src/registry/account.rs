@@ -89,7 +89,9 @@ impl Registry {
             None => (None, None),
         };
         if under_way.is_some() {
-            let busy = |_| Refusal::busy(format!("an owner is logging `{kind}` in now"), RETRY_AFTER_MS);
+            let message =
+                format!("an owner is logging the agent `{kind}` in; try again when the login has ended");
+            let busy = |_| Refusal::busy(message, RETRY_AFTER_MS);
             who.may_daemon(Role::Owner).map_err(busy)?;
             let state = AccountState::default();
             return Ok(AccountDescription { agent: kind.to_owned(), state, under_way, failed });
@@ -123,7 +125,8 @@ impl Registry {
         let account = self.changeable(kind)?;
         let way = with.way();
         if !self.agent(kind).is_some_and(|agent| agent.capabilities().logins.contains(&way)) {
-            let message = format!("the agent `{kind}` cannot be logged in {}", way.words());
+            let message =
+                format!("the agent `{kind}` cannot be logged in {}; use another way to log in", way.words());
             return Err(Refusal::new(RefusalCode::Unsupported, message));
         }
         if matches!(&with, LogIn::ApiKey { key } if key.reveal().trim().is_empty()) {

@@ -161,7 +161,7 @@ impl Registry {
                     return Ok(Known::Promised(session));
                 }
                 let message = format!(
-                    "the session that the id `{}` created was deleted; use a new id to create another session",
+                    "the id `{}` was used for a session that is deleted now; use a new id to create another session",
                     key.id
                 );
                 Err(Refusal::new(RefusalCode::Ended, message))
@@ -267,7 +267,10 @@ impl Registry {
         }
         let upto = point.at.unwrap_or(snapshot.seq);
         if upto > snapshot.seq || upto == Seq::ZERO {
-            let message = format!("session `{}` has entries 1 to {}", point.session, snapshot.seq);
+            let message = format!(
+                "the session `{}` has no entry {upto}; name an entry from 1 to {}",
+                point.session, snapshot.seq
+            );
             return Err(Refusal::new(RefusalCode::Invalid, message));
         }
         let mut source = self.origin(point.session).await?.spec;

@@ -325,7 +325,7 @@ async fn saved<T: serde::de::DeserializeOwned>(
     let read = |(key, value): &(String, Bytes)| match serde_json::from_slice::<T>(value) {
         Ok(record) => Some(record),
         Err(error) => {
-            tracing::error!(collection, key, %error, "a saved record cannot be read and is not in force");
+            tracing::error!(collection, key, %error, "a saved rule or budget cannot be read and is not in force");
             None
         }
     };

@@ -118,9 +118,8 @@ fn unrecorded(pulled: Reached, done: &str, reason: &str) -> Refusal {
 
 /// A state that is not visible yet.
 pub(super) fn unseen(reason: &str) -> Refusal {
-    let message = format!(
-        "the newest state is shown when it can be recorded; nothing can be recorded at the moment: {reason}"
-    );
+    let message =
+        format!("the newest state is not shown yet, because nothing can be recorded at the moment: {reason}");
     Refusal { retry_after_ms: Some(2000), ..Refusal::new(RefusalCode::StoreFailing, message) }
 }
 

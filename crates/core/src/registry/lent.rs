@@ -98,7 +98,7 @@ impl Registry {
         let rules: Vec<Rule> = texts.iter().enumerate().map(rule).collect();
         let (_, unreadable) = RuleSet::new(rules.iter().cloned());
         for rule in &unreadable {
-            tracing::warn!(%session, lender = lender.name, rule = rule.0, "a lent rule cannot be read");
+            tracing::warn!(%session, lender = lender.name, rule = rule.0, "a temporary rule of a client cannot be read and is not in force");
         }
         let readable = rules.into_iter().filter(|rule| !unreadable.contains(&rule.rule)).collect();
         self.shared.lending.change(&lender.token, session, |loan| loan.rules = readable);

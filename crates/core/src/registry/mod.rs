@@ -150,7 +150,7 @@ impl Registry {
         left_open.extend(sessions.iter().filter(waits).map(|summary| summary.session));
         for session in left_open {
             if let Err(refusal) = self.wake(session).await {
-                tracing::warn!(%session, %refusal, "a session left open cannot be settled");
+                tracing::warn!(%session, %refusal, "a session that an earlier daemon left open cannot be loaded");
                 self.shared.daemon.forget(session).await;
             }
         }

@@ -154,7 +154,8 @@ impl Registry {
             who.may_daemon(Role::Owner)?;
         }
         if asked.spec.resume.is_some() || asked.spec.fork.is_some() {
-            let message = "a past conversation is imported by its own id; leave `resume` and `fork` out";
+            let message =
+                "an import needs only the id of the past conversation; leave `resume` and `fork` out";
             return Err(Refusal::new(RefusalCode::Invalid, message));
         }
         self.store_takes_writes()?;

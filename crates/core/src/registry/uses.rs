@@ -156,7 +156,7 @@ impl Registry {
             // A new daemon cannot read the deleted requests again.
             Ok(counted) => self.keep_uses(&counted, 0).await,
             Err(refusal) => {
-                tracing::warn!(%session, %refusal, "uses of rules in a deleted session may not be counted");
+                tracing::warn!(%session, %refusal, "the counts may miss uses of rules in a deleted session");
             }
         }
     }

@@ -66,12 +66,12 @@ pub struct Settings {
     /// in this list does not cover programs on this machine; to admit them, list the address that they connect from.
     #[schemars(with = "Vec<String>")]
     pub allow: Vec<Network>,
-    /// The agent that a device's `spawn` starts.
+    /// The agent that Portolan starts when a device sends the command `spawn`.
     pub agent: String,
-    /// The folder in which a device's `spawn` starts the agent, within `sessions.roots`. Default: the folder that the
-    /// daemon was started in.
+    /// The folder in which Portolan starts that agent, within `sessions.roots`. Default: the folder that the daemon was
+    /// started in.
     pub folder: Option<PathBuf>,
-    /// Put the newest active sessions into free slots.
+    /// Put the newest live sessions into free slots.
     pub fill: bool,
     /// Start an agent in slot 0 together with the daemon.
     pub autospawn: bool,

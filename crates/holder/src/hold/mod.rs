@@ -361,7 +361,7 @@ impl Holder {
                 self.lost();
                 self.take(connection, unsettled, recorded, received);
             }
-            ToHolder::Take { .. } => connection.refuse("this holder has another start of the agent"),
+            ToHolder::Take { .. } => connection.refuse("the holder does not hold that start of the agent"),
             ToHolder::Launch(_) => connection.refuse("the agent is launched already"),
             ToHolder::Stop {} => self.stop("the daemon asked the agent to stop"),
             ToHolder::Kill {} => self.kill(),

@@ -222,8 +222,8 @@ async fn run(mut request: Request, next: Next, farewell: Duration) -> Response {
 
 /// The refusal for a guest whose WebSocket nobody would end.
 fn unending() -> Denied {
-    let message = "this server does not use the door's own listener, which ends WebSockets when a token is revoked; serve \
-                   the route with `door::serve`, or end the WebSocket in the route and put `Farewell` on its response";
+    let message = "this server does not end WebSockets when a token is revoked; serve the route with `door::serve`, or \
+                   let the route itself end its WebSocket and put `Farewell` on the response";
     Denied::new(StatusCode::NOT_IMPLEMENTED, RefusalCode::Unsupported, message)
 }
 

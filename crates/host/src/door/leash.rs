@@ -140,7 +140,7 @@ fn is_cut(
     let wait = wait.get_or_insert_with(|| Box::pin(leash.0.cut.clone().cancelled_owned()));
     match wait.as_mut().poll(context) {
         Poll::Ready(()) => {
-            Err(io::Error::new(io::ErrorKind::ConnectionAborted, "the door ended the connection"))
+            Err(io::Error::new(io::ErrorKind::ConnectionAborted, "the server ended the connection"))
         }
         Poll::Pending => Ok(()),
     }

@@ -33,7 +33,7 @@ impl Reporter {
             tracing::warn!(
                 who = who.map(|who| who.name.as_str()),
                 ?event,
-                "not in the daemon's log: it is behind"
+                "an event is missing in the daemon's log: too many events wait to be written"
             );
         }
     }
@@ -44,7 +44,7 @@ impl Notes {
     pub async fn write(mut self, registry: Registry) {
         while let Some((who, event)) = self.0.recv().await {
             if let Err(refusal) = registry.note(who.as_ref(), event.clone()).await {
-                tracing::warn!(%refusal, ?event, "not in the daemon's log");
+                tracing::warn!(%refusal, ?event, "an event is missing in the daemon's log");
             }
         }
     }

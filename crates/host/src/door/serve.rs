@@ -51,7 +51,7 @@ impl Serving {
     pub async fn closed(self) {
         self.end.cancel();
         if let Err(error) = self.task.await {
-            tracing::error!(%error, "the door did not close by itself");
+            tracing::error!(%error, "the task that serves the listeners failed");
         }
     }
 }

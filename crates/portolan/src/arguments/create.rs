@@ -54,7 +54,8 @@ pub(crate) struct New {
     /// Subagents by name: JSON or @FILE
     #[arg(long, value_name = "JSON")]
     pub(crate) subagents: Option<String>,
-    /// Open a request when this hook of the agent runs; the hook waits for the answer
+    /// Open a request when this hook of the agent runs; the hook waits for the answer. MATCHER names the tools that
+    /// trigger the hook; default: all tools
     #[arg(long = "hook", value_name = "EVENT[:MATCHER]")]
     pub(crate) hooks: Vec<String>,
     /// Which settings files the agent reads, by the agent's own names, separated by commas

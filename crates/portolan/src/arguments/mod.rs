@@ -76,10 +76,11 @@ pub(crate) enum Verb {
     /// without a terminal, the verb ends these agents too. Before an agent ends, its running turn gets some time to
     /// end.
     Down(Down),
-    /// Stop the daemon and start it again, with this program
+    /// Stop the daemon and start it again
     ///
     /// Agents that outlive the daemon do not notice: their turns go on, and open requests and waiting prompts
-    /// stay. Clients connect again by themselves. To upgrade Portolan, run `restart` with the new program.
+    /// stay. Clients connect again by themselves. The new daemon runs the same program as this verb: to upgrade
+    /// Portolan, run `restart` with the new program.
     Restart,
     /// List the running agents with their processes
     ///
@@ -133,8 +134,8 @@ pub(crate) enum Verb {
     ///
     /// Past conversations are those that an agent stored itself, for example when you used its own program.
     /// An import makes a session with the whole history, subagents included; the next prompt resumes the
-    /// conversation. Portolan only reads the agent's files; to archive a conversation, Portolan asks
-    /// the agent.
+    /// conversation. Portolan reads the agent's files and never changes them: to archive a conversation,
+    /// Portolan asks the agent to archive the conversation.
     Past(Past),
     /// List sessions
     Ls {

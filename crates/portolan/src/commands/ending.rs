@@ -127,7 +127,9 @@ fn daemon_pid(home: &Home) -> Outcome<Option<u32>> {
 /// Stops the daemon, and waits until it has ended.
 async fn stop(context: &Context, home: &Home, pid: u32, agents: Agents, now: bool) -> Outcome {
     let process = i32::try_from(pid).ok().and_then(Pid::from_raw);
-    let process = process.ok_or_else(|| Failure::new(format!("the daemon cannot have the pid {pid}")))?;
+    let process = process.ok_or_else(|| {
+        Failure::new(format!("the recorded pid {pid} of the daemon is not valid; end the daemon yourself"))
+    })?;
     let signal = match agents {
         Agents::GoOn => Signal::TERM,
         Agents::End => Signal::INT,

@@ -330,8 +330,8 @@ pub(super) async fn simulate(context: &Context, asked: Simulate) -> Outcome {
 fn simulated(line: &str, found: &Simulation) -> String {
     let Simulation { requests, covered, asked, against, sessions, examples, truncated } = found;
     let mut text = format!(
-        "`{}` would have answered {covered} of {requests} recorded requests; a person answered {asked} of these \
-         {covered}, and {against} of these answers differ from the rule\n",
+        "`{}` would have answered {covered} of {requests} recorded requests; a person answered {asked} of the \
+         covered requests, {against} of them differently from the rule\n",
         clean::line(line)
     );
     if *truncated {

@@ -201,7 +201,10 @@ fn unit(program: &Path, home: &Home) -> Outcome<String> {
 /// A word quoted for systemd, with special characters escaped.
 fn quoted(word: &str) -> Outcome<String> {
     if word.chars().any(char::is_control) {
-        return Err(Failure::usage(format!("`{}` cannot be written into a unit", word.escape_debug())));
+        return Err(Failure::usage(format!(
+            "`{}` holds a control character, which a systemd unit cannot hold; use another path",
+            word.escape_debug()
+        )));
     }
     let escaped = word.replace('\\', "\\\\").replace('"', "\\\"").replace('%', "%%").replace('$', "$$");
     Ok(format!("\"{escaped}\""))

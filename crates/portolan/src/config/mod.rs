@@ -347,7 +347,7 @@ pub(crate) struct Agent {
     pub(crate) command: Vec<String>,
     /// For Claude Code: `stdio`, or `websocket` for versions up to 2.1.120. Default: chosen by the version.
     pub(crate) transport: Option<Transport>,
-    /// For agents over ACP: the login method that Portolan selects before a session begins, by the agent's own name,
+    /// For agents over ACP: the agent's own name of the login method that Portolan selects before a session begins,
     /// such as `gemini-api-key`. Default: none, the agent uses its existing login.
     pub(crate) login: Option<String>,
     /// For agents over ACP: Portolan reads and writes files for an agent that asks, inside the folders of the session.

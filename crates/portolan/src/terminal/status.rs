@@ -32,7 +32,8 @@ pub(crate) fn cost(usd: f64) -> String {
 
 /// The session's mode, with the mode that the agent has put itself into.
 pub(crate) fn mode(state: &State) -> Option<String> {
-    let own = state.agent.own_mode.as_deref().map(|own| format!("the agent itself: {}", clean::line(own)));
+    let own =
+        state.agent.own_mode.as_deref().map(|own| format!("the agent's own mode: {}", clean::line(own)));
     match (state.summary.mode.as_deref(), own) {
         (Some(mode), Some(own)) => Some(format!("mode {} ({own})", clean::line(mode))),
         (Some(mode), None) => Some(format!("mode {}", clean::line(mode))),

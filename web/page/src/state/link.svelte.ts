@@ -108,7 +108,7 @@ class Link {
     try {
       if (key !== null) await logOut(location.origin, key);
     } catch {
-      this.tell("Portolan cannot be reached: this browser has deleted its login, but Portolan still accepts that login. An owner can end the login.", "bad");
+      this.tell("Portolan cannot be reached. This browser has deleted its login, but Portolan accepts the login until an owner logs this browser out in the settings.", "bad");
     }
     localStorage.removeItem(KEY);
     this.connection?.close();

@@ -95,9 +95,9 @@ impl HostCheck {
             Arrival::Tcp { local, secure, .. } if host.is_loopback_name() => {
                 let scheme = if *secure { "https" } else { "http" };
                 format!(
-                    "use `{scheme}://{local}`: this server listens only at that address, and another name of this \
-                     machine may lead to a program of another user; to allow a safe name, add the name to `hosts` \
-                     under [listen]"
+                    "use `{scheme}://{local}`: this server listens only at that address, and under another name of \
+                     this machine your browser may reach a program of another user; if a name is safe, add the name \
+                     to `hosts` under [listen]"
                 )
             }
             Arrival::Tcp { .. } | Arrival::Unix | Arrival::Unknown => {

@@ -54,7 +54,10 @@ impl OriginCheck {
             (None, _) => None,
             (Some(line), None) => {
                 let Some(origin) = line.to_str().ok().and_then(Origin::parse) else {
-                    return forbidden("pages without an origin of their own may not talk to this server");
+                    return forbidden(
+                        "the Origin header holds no http or https origin, so this page may not talk to this server; \
+                         open the page at an http or https address",
+                    );
                 };
                 if self.origins.contains(&origin) || self.is_welcome_below(&origin, parts.uri.path()) {
                     Some(line.clone())
@@ -65,7 +68,7 @@ impl OriginCheck {
                     let setting =
                         self.rules_of(parts.uri.path()).map_or("listen.origins", |rules| rules.setting);
                     return forbidden(&format!(
-                        "pages of this origin may not talk to this server; if they should, add it to `{setting}`"
+                        "pages of this origin may not talk to this server; to allow the origin, add it to `{setting}`"
                     ));
                 }
             }
