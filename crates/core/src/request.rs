@@ -96,7 +96,8 @@ pub enum Ask {
 }
 
 impl Ask {
-    /// A permission to use a tool, of which nothing but the input is known.
+    /// A permission to use a tool, of which nothing but the input is known. The methods `with_…` add more; they leave
+    /// any other request as it is.
     pub fn permission(tool_name: impl Into<String>, input: Value) -> Self {
         Self::Permission {
             tool_name: tool_name.into(),
@@ -109,6 +110,42 @@ impl Ask {
             suggestions: vec![],
             options: vec![],
         }
+    }
+
+    /// The permission with this line for people.
+    #[must_use]
+    pub fn with_description(mut self, line: impl Into<Option<String>>) -> Self {
+        if let Self::Permission { description, .. } = &mut self {
+            *description = line.into();
+        }
+        self
+    }
+
+    /// The permission with these changes to files.
+    #[must_use]
+    pub fn with_changes(mut self, files: Vec<FileChange>) -> Self {
+        if let Self::Permission { changes, .. } = &mut self {
+            *changes = files;
+        }
+        self
+    }
+
+    /// The permission with these options of the agent.
+    #[must_use]
+    pub fn with_options(mut self, offered: Vec<AskOption>) -> Self {
+        if let Self::Permission { options, .. } = &mut self {
+            *options = offered;
+        }
+        self
+    }
+
+    /// The permission with these proposals of the agent.
+    #[must_use]
+    pub fn with_suggestions(mut self, proposed: Vec<Value>) -> Self {
+        if let Self::Permission { suggestions, .. } = &mut self {
+            *suggestions = proposed;
+        }
+        self
     }
 
     /// The kind as a word.

@@ -70,17 +70,8 @@ async fn no_command_and_no_answer_leads_to_a_mode_that_asks_nobody_past_the_guar
     let plan = Ask::Plan { plan: None, input: json!({}) };
     let option =
         |id: &str| AskOption { id: id.into(), label: "Yes, and so on".into(), verdict: Verdict::Allow };
-    let permission = Ask::Permission {
-        tool_name: "ExitPlanMode".into(),
-        input: json!({}),
-        description: None,
-        changes: vec![],
-        reason: None,
-        blocked_path: None,
-        folder: None,
-        suggestions: vec![],
-        options: vec![option("off"), option("ask-no-more"), option("go on")],
-    };
+    let options = vec![option("off"), option("ask-no-more"), option("go on")];
+    let permission = Ask::permission("ExitPlanMode", json!({})).with_options(options);
     let forbidden = Some(RefusalCode::Forbidden);
     for (policy, for_owner) in [(Policy::default(), forbidden), (allowing(), None)] {
         let world = World::over(Arc::new(MemoryStore::new()), policy).await;

@@ -244,18 +244,8 @@ impl Registry {
 
     /// What would be decided about a call now. Nothing runs.
     pub async fn try_call(&self, who: &Principal, trial: Trial) -> Result<Judgement, Refusal> {
-        let Trial { tool: tool_name, input, folder, mode, session } = trial;
-        let ask = Ask::Permission {
-            tool_name,
-            input,
-            description: None,
-            changes: vec![],
-            reason: None,
-            blocked_path: None,
-            folder: None,
-            suggestions: vec![],
-            options: vec![],
-        };
+        let Trial { tool, input, folder, mode, session } = trial;
+        let ask = Ask::permission(tool, input);
         let here = if let Some(session) = session {
             Here::of(&self.snapshot(who, session).await?.state)
         } else {

@@ -276,17 +276,9 @@ mod tests {
     use super::*;
 
     fn permission(input: Value) -> Ask {
-        Ask::Permission {
-            tool_name: "Bash".into(),
-            input,
-            description: Some("List the folder".into()),
-            changes: vec![],
-            reason: None,
-            blocked_path: None,
-            folder: None,
-            suggestions: vec![json!({ "type": "setMode", "mode": "acceptEdits" })],
-            options: vec![],
-        }
+        Ask::permission("Bash", input)
+            .with_description("List the folder".to_owned())
+            .with_suggestions(vec![json!({ "type": "setMode", "mode": "acceptEdits" })])
     }
 
     fn question(text: &str, labels: &[&str], multiple: bool, free_text: bool) -> Question {
