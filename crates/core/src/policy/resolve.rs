@@ -9,11 +9,11 @@ use std::{
     ffi::OsString,
     fs, io,
     os::unix::fs::MetadataExt as _,
-    path::{Component, Path, PathBuf},
+    path::{Path, PathBuf},
 };
 
 use super::{
-    facts::{Facts, Place},
+    facts::{Facts, Place, without_parents},
     rule::Identity,
 };
 
@@ -71,21 +71,6 @@ fn place(path: &Path) -> io::Result<Place> {
         }
     }
     Ok(place)
-}
-
-/// A path with every `..` taken away by its words alone.
-fn without_parents(path: &Path) -> PathBuf {
-    let mut plain = PathBuf::new();
-    for part in path.components() {
-        match part {
-            Component::ParentDir => {
-                plain.pop();
-            }
-            Component::CurDir => {}
-            part => plain.push(part),
-        }
-    }
-    plain
 }
 
 /// A path without links, whether or not its last parts exist.
@@ -193,6 +178,24 @@ mod tests {
         assert_eq!(lies(&top, "/etc/../etc/hosts"), [PathBuf::from("/etc/hosts")]);
     }
 
+    #[test]
+    fn a_file_with_two_names_and_what_is_no_file_are_not_ordinary() {
+        let (_temp, top) = shop();
+        fs::hard_link(top.join("other/b.rs"), top.join("shop/b.rs")).unwrap();
+        let found = facts(
+            &top.join("shop"),
+            None,
+            &[],
+            &["a.rs", "new.rs", "b.rs", "src", "/dev/null"].map(str::to_owned),
+        );
+        let ordinary: Vec<_> =
+            found.places.iter().map(|(path, place)| (path.as_str(), place.is_ordinary)).collect();
+        assert_eq!(
+            ordinary,
+            [("/dev/null", false), ("a.rs", true), ("b.rs", false), ("new.rs", true), ("src", false)]
+        );
+    }
+
     /// What the mode `acceptEdits` decides about an edit in a session that works in `folder`.
     fn edits(folder: &Path, path: &str) -> Decision {
         let input = json!({ "file_path": path });
@@ -234,24 +237,6 @@ mod tests {
                 assert_eq!(edits(Path::new(folder), path), Decision::Ask, "`{folder}` {path}");
             }
         }
-    }
-
-    #[test]
-    fn a_file_with_two_names_and_what_is_no_file_are_not_ordinary() {
-        let (_temp, top) = shop();
-        fs::hard_link(top.join("other/b.rs"), top.join("shop/b.rs")).unwrap();
-        let found = facts(
-            &top.join("shop"),
-            None,
-            &[],
-            &["a.rs", "new.rs", "b.rs", "src", "/dev/null"].map(str::to_owned),
-        );
-        let ordinary: Vec<_> =
-            found.places.iter().map(|(path, place)| (path.as_str(), place.is_ordinary)).collect();
-        assert_eq!(
-            ordinary,
-            [("/dev/null", false), ("a.rs", true), ("b.rs", false), ("new.rs", true), ("src", false)]
-        );
     }
 
     #[test]
