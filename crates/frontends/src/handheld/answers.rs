@@ -271,8 +271,6 @@ pub fn detail(input: &Value) -> String {
 
 #[cfg(test)]
 mod tests {
-    use portolan_core::request::Choice;
-
     use super::*;
 
     fn permission(input: Value) -> Ask {
@@ -282,15 +280,7 @@ mod tests {
     }
 
     fn question(text: &str, labels: &[&str], multiple: bool, free_text: bool) -> Question {
-        let choice = |label: &&str| Choice { label: (*label).into(), description: None };
-        Question {
-            question: text.into(),
-            header: None,
-            choices: labels.iter().map(choice).collect(),
-            multiple,
-            free_text,
-            secret: false,
-        }
+        Question { multiple, free_text, ..portolan_testkit::sessions::question(text, labels) }
     }
 
     fn form(properties: Value, required: &[&str]) -> Ask {
