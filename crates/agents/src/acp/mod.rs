@@ -33,7 +33,7 @@ use std::{ffi::OsString, sync::Arc, time::Duration};
 use indexmap::IndexMap;
 use portolan_core::{
     Capabilities, SessionSpec,
-    capabilities::{Asks, NativeProtocol, PromptQueue, RulesBind},
+    capabilities::{NativeProtocol, PromptQueue, RulesBind, ToolSpelling},
     ports::{Agent, AgentLink, Boxed, Launch, Means, Past, Probe},
     spec::SpecOption,
 };
@@ -268,5 +268,6 @@ fn capabilities(known: &Known, config: &Config) -> Capabilities {
         mode_works: IndexMap::new(),
         rules: RulesBind::Advisory,
         supported_commands: None,
+        tool_spelling: ToolSpelling::default(),
     }
 }

@@ -228,6 +228,9 @@ impl Registry {
             return Err(Refusal::new(RefusalCode::Invalid, "name the folder to work in (`cwd`)"));
         }
         let mut spec = spec.admit(&capabilities)?;
+        for tool in &mut spec.allowed_tools {
+            *tool = capabilities.tool_spelling.rule(tool);
+        }
         let roots = &self.shared.policy.roots;
         spec.cwd = folder(&spec.cwd, roots)?;
         for extra in &mut spec.extra_dirs {
