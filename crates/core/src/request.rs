@@ -148,6 +148,12 @@ impl Ask {
         self
     }
 
+    /// The mode to which this option of the agent leads, if it leads to one.
+    pub fn mode_behind(&self, option: &str) -> Option<&str> {
+        let Self::Permission { options, .. } = self else { return None };
+        options.iter().find(|offered| offered.id == option)?.mode.as_deref()
+    }
+
     /// The kind as a word.
     pub fn kind(&self) -> &'static str {
         match self {
@@ -192,6 +198,17 @@ pub struct AskOption {
     /// Whether the option allows or denies.
     #[serde(default)]
     pub verdict: Verdict,
+    /// The mode to which the option leads, if the agent's side knows it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", ts(optional))]
+    pub mode: Option<String>,
+}
+
+impl AskOption {
+    /// An option that leads to no mode.
+    pub fn new(id: impl Into<String>, label: impl Into<String>, verdict: Verdict) -> Self {
+        Self { id: id.into(), label: label.into(), verdict, mode: None }
+    }
 }
 
 /// Whether an agent's own option allows or denies. A denial must never be sent as an approval, whatever the option is
