@@ -154,11 +154,14 @@ mod tests {
     const FAILS: fn() -> Result<()> = || bail!("does not compile\nfor a long reason");
     const PASSES: fn() -> Result<()> = || Ok(());
 
+    fn stage(name: &'static str, work: fn() -> Result<()>) -> Stage {
+        Stage { name, after_failure: AfterFailure::GoOn, runs: Runs::Alone, work }
+    }
+
     #[test]
     fn a_failure_is_named_and_the_stages_after_it_still_run() {
-        let fmt = Stage { name: "fmt", after_failure: AfterFailure::GoOn, runs: Runs::Alone, work: FAILS };
-        let links =
-            Stage { name: "links", after_failure: AfterFailure::GoOn, runs: Runs::Alone, work: PASSES };
+        let fmt = stage("fmt", FAILS);
+        let links = stage("links", PASSES);
         assert_eq!(
             table(&outcomes(&[&fmt, &links]), Duration::ZERO),
             "stage         minutes  result\n\
@@ -171,14 +174,8 @@ mod tests {
 
     #[test]
     fn a_failure_that_others_depend_on_skips_the_rest() {
-        let build =
-            Stage { name: "build", after_failure: AfterFailure::SkipRest, runs: Runs::Alone, work: FAILS };
-        let tests = Stage {
-            name: "tests",
-            after_failure: AfterFailure::GoOn,
-            runs: Runs::Alone,
-            work: || unreachable!("skipped"),
-        };
+        let build = Stage { after_failure: AfterFailure::SkipRest, ..stage("build", FAILS) };
+        let tests = stage("tests", || unreachable!("skipped"));
         assert_eq!(
             table(&outcomes(&[&build, &tests]), Duration::ZERO),
             "stage         minutes  result\n\
@@ -201,10 +198,8 @@ mod tests {
             REACHED.store(true, std::sync::atomic::Ordering::Release);
             Ok(())
         };
-        let slow =
-            Stage { name: "slow", after_failure: AfterFailure::GoOn, runs: Runs::BesideTheRest, work: waits };
-        let after =
-            Stage { name: "after", after_failure: AfterFailure::GoOn, runs: Runs::Alone, work: reaches };
+        let slow = Stage { runs: Runs::BesideTheRest, ..stage("slow", waits) };
+        let after = stage("after", reaches);
         assert_eq!(run(&[&slow, &after]).unwrap_err().to_string(), "failed: slow");
     }
 }

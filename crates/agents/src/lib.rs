@@ -6,6 +6,7 @@
 //! The [`driver`] runs any of them over a supervised [`child`] process, which it reaches over a [`link`].
 
 pub mod acp;
+mod calls;
 pub mod child;
 pub mod claude;
 pub mod codex;
@@ -13,17 +14,24 @@ pub mod counters;
 pub mod demo;
 pub mod dial_in;
 pub mod driver;
+mod foreign;
 mod hunks;
 pub mod link;
 #[cfg(test)]
 mod mutations;
+mod past;
 pub mod prices;
 #[cfg(test)]
 mod talk;
 pub mod transports;
 mod unasking;
 
-use std::{ffi::OsString, sync::Arc, time::Duration};
+use std::{
+    ffi::{OsStr, OsString},
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
 
 use indexmap::IndexMap;
 use portolan_core::{ports::Agent, spec::MASK};
@@ -85,6 +93,15 @@ impl Supervision {
             liveness: LIVENESS,
             versions: child::Versions::default(),
         }
+    }
+
+    /// The program of an agent: by its name in the path of the agent's own variables, or else in the user's. `None` if
+    /// there is none.
+    pub(crate) fn program(&self, name: &OsStr, variables: &IndexMap<String, String>) -> Option<PathBuf> {
+        let own = variables.get("PATH").map(OsString::from);
+        let users = || self.environment.iter().find(|(name, _)| name == "PATH");
+        let path = own.or_else(|| users().map(|(_, value)| value.clone()));
+        which::which_in(name, path.as_ref(), Path::new("/")).ok()
     }
 
     /// The environment that an agent gets with the session's variables, as an owner may see it: values that look like

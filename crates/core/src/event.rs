@@ -123,7 +123,7 @@ mod tests {
             .lines()
             .filter_map(|line| line.strip_prefix("    "))
             .filter(|line| line.starts_with(char::is_uppercase))
-            .map(|line| line.trim_end_matches([' ', '{', ',']))
+            .map(|line| line.trim_end_matches([' ', '{', ',']).split('(').next().unwrap())
             .collect();
         assert!(events.contains("Delta") && events.contains("LinkRestored"), "{events:?}");
         let rows = source.lines().filter_map(|line| line.strip_prefix("//! | ")).skip(1);

@@ -96,7 +96,8 @@ pub enum Ask {
 }
 
 impl Ask {
-    /// A permission to use a tool, of which nothing but the input is known.
+    /// A permission to use a tool, of which nothing but the input is known. The methods `with_…` add more; they leave
+    /// any other request as it is.
     pub fn permission(tool_name: impl Into<String>, input: Value) -> Self {
         Self::Permission {
             tool_name: tool_name.into(),
@@ -109,6 +110,48 @@ impl Ask {
             suggestions: vec![],
             options: vec![],
         }
+    }
+
+    /// The permission with this line for people.
+    #[must_use]
+    pub fn with_description(mut self, line: impl Into<Option<String>>) -> Self {
+        if let Self::Permission { description, .. } = &mut self {
+            *description = line.into();
+        }
+        self
+    }
+
+    /// The permission with these changes to files.
+    #[must_use]
+    pub fn with_changes(mut self, files: Vec<FileChange>) -> Self {
+        if let Self::Permission { changes, .. } = &mut self {
+            *changes = files;
+        }
+        self
+    }
+
+    /// The permission with these options of the agent.
+    #[must_use]
+    pub fn with_options(mut self, offered: Vec<AskOption>) -> Self {
+        if let Self::Permission { options, .. } = &mut self {
+            *options = offered;
+        }
+        self
+    }
+
+    /// The permission with these proposals of the agent.
+    #[must_use]
+    pub fn with_suggestions(mut self, proposed: Vec<Value>) -> Self {
+        if let Self::Permission { suggestions, .. } = &mut self {
+            *suggestions = proposed;
+        }
+        self
+    }
+
+    /// The mode to which this option of the agent leads, if it leads to one.
+    pub fn mode_behind(&self, option: &str) -> Option<&str> {
+        let Self::Permission { options, .. } = self else { return None };
+        options.iter().find(|offered| offered.id == option)?.mode.as_deref()
     }
 
     /// The kind as a word.
@@ -155,6 +198,17 @@ pub struct AskOption {
     /// Whether the option allows or denies.
     #[serde(default)]
     pub verdict: Verdict,
+    /// The mode to which the option leads, if the agent's side knows it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", ts(optional))]
+    pub mode: Option<String>,
+}
+
+impl AskOption {
+    /// An option that leads to no mode.
+    pub fn new(id: impl Into<String>, label: impl Into<String>, verdict: Verdict) -> Self {
+        Self { id: id.into(), label: label.into(), verdict, mode: None }
+    }
 }
 
 /// Whether an agent's own option allows or denies. A denial must never be sent as an approval, whatever the option is

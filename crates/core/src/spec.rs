@@ -107,7 +107,8 @@ pub struct SessionSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", ts(optional))]
     pub system_prompt: Option<SystemPrompt>,
-    /// Tools that need no permission.
+    /// Tools that need no permission, as texts of rules. In a request to create a session, the agent's own spelling is
+    /// also understood.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub allowed_tools: Vec<String>,
     /// Tools that the agent may not use. The tool that asks the user is always allowed.

@@ -68,19 +68,11 @@ async fn only_an_owner_may_begin_a_session_in_a_mode_that_asks_nobody_and_only_i
 #[tokio::test]
 async fn no_command_and_no_answer_leads_to_a_mode_that_asks_nobody_past_the_guard() {
     let plan = Ask::Plan { plan: None, input: json!({}) };
-    let option =
-        |id: &str| AskOption { id: id.into(), label: "Yes, and so on".into(), verdict: Verdict::Allow };
-    let permission = Ask::Permission {
-        tool_name: "ExitPlanMode".into(),
-        input: json!({}),
-        description: None,
-        changes: vec![],
-        reason: None,
-        blocked_path: None,
-        folder: None,
-        suggestions: vec![],
-        options: vec![option("off"), option("ask-no-more"), option("go on")],
-    };
+    let option = |id: &str| AskOption::new(id, "Yes, and so on", Verdict::Allow);
+    let leading = |id: &str, mode: &str| AskOption { mode: Some(mode.to_owned()), ..option(id) };
+    let options =
+        vec![option("off"), option("ask-no-more"), leading("leave", "off"), leading("go on", "edit")];
+    let permission = Ask::permission("ExitPlanMode", json!({})).with_options(options);
     let forbidden = Some(RefusalCode::Forbidden);
     for (policy, for_owner) in [(Policy::default(), forbidden), (allowing(), None)] {
         let world = World::over(Arc::new(MemoryStore::new()), policy).await;
@@ -107,6 +99,7 @@ async fn no_command_and_no_answer_leads_to_a_mode_that_asks_nobody_past_the_guar
             (plan.clone(), off.clone(), None),
             (permission.clone(), None, off.clone()),
             (permission.clone(), None, Some("ask-no-more".to_owned())),
+            (permission.clone(), None, Some("leave".to_owned())),
         ]
         .into_iter()
         .enumerate()

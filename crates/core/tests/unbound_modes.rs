@@ -109,6 +109,8 @@ async fn the_tools_of_a_new_session_are_rules_and_a_deny_rule_still_holds() {
     let puppet = world.puppet().await;
     assert_eq!(puppet.launch.spec.allowed_tools, [""; 0], "the agent allows nothing by itself");
     puppet.ready().await;
+    let state = world.registry.snapshot(&owner(), session).await.expect("a snapshot").state;
+    assert_eq!(state.spec.allowed_tools, ["Bash(git *)", "Read", "mcp__db__*"], "as texts of rules");
     let mut reader = world.attach(session, Start::After(Seq::ZERO)).await;
     for (key, tool, input, allowed) in [
         ("1", "Bash", json!({ "command": "git log --oneline" }), Some(true)),

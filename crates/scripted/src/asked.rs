@@ -1,5 +1,7 @@
 //! The content of a request, independent of any API: rules match on it and placeholders are filled from it.
 
+use std::collections::HashMap;
+
 /// One request for an answer of the model.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Asked {
@@ -35,6 +37,19 @@ impl Asked {
     /// The last prompt.
     pub fn prompt(&self) -> &str {
         self.prompts.last().map_or("", String::as_str)
+    }
+
+    /// The turn of the model begins: what came before its last input is settled.
+    pub(crate) fn begin_turn(&mut self) {
+        self.turns += 1;
+        self.results.clear();
+        self.notes.clear();
+    }
+
+    /// Adds the result of a tool, whose name is among the known calls.
+    pub(crate) fn add_result(&mut self, id: &str, calls: &HashMap<String, String>, text: String) {
+        let name = calls.get(id).cloned().unwrap_or_default();
+        self.results.push(ToolResult { id: id.to_owned(), name, text, is_error: false });
     }
 
     /// A request on the side, such as for a title: it offers the model no tools.

@@ -53,6 +53,8 @@ pub struct Wrapper {
     pub name: String,
     /// What it changes.
     pub kind: WrapperKind,
+    /// As whom it runs the program, if it names a user: `-u postgres`. Empty if the user is not known before it runs.
+    pub user: Option<String>,
 }
 
 /// What a wrapper changes for the program behind it.

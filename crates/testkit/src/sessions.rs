@@ -8,7 +8,7 @@ use portolan_core::{
     Generation, Millis, Principal, RequestId, Role, SessionId,
     ports::{Agent, Clock},
     registry::Registry,
-    request::{Ask, Request},
+    request::{Ask, Choice, Question, Request},
     session::{machine::Policy, state::State},
 };
 use portolan_store::MemoryStore;
@@ -31,6 +31,19 @@ pub fn principal(name: &str, role: Role) -> Principal {
 /// A principal who may do everything.
 pub fn owner() -> Principal {
     principal("owner", Role::Owner)
+}
+
+/// A question with these choices.
+pub fn question(text: &str, labels: &[&str]) -> Question {
+    let choice = |label: &&str| Choice { label: (*label).into(), description: None };
+    Question {
+        question: text.into(),
+        header: None,
+        choices: labels.iter().map(choice).collect(),
+        multiple: false,
+        free_text: false,
+        secret: false,
+    }
 }
 
 /// An open request, as a client sees it.

@@ -163,18 +163,7 @@ mod tests {
     }
 
     fn approval_if_clear(tool_name: &str, input: Value) -> Option<Approval> {
-        let ask = Ask::Permission {
-            tool_name: tool_name.into(),
-            input,
-            description: None,
-            changes: vec![],
-            reason: None,
-            blocked_path: None,
-            folder: None,
-            suggestions: vec![],
-            options: vec![],
-        };
-        Approval::of("call", &ask, Path::new(FOLDER))
+        Approval::of("call", &Ask::permission(tool_name, input), Path::new(FOLDER))
     }
 
     #[test]

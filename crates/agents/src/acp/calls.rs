@@ -6,7 +6,7 @@ use portolan_core::{
     event::{Level, McpServer},
     ports::{InstructionId, Order},
 };
-use portolan_wire::jsonrpc::{Error, Id, Pending};
+use portolan_wire::jsonrpc::{Error, Id};
 use serde_json::{Value, json, value::RawValue};
 
 use super::{
@@ -14,18 +14,10 @@ use super::{
     translate::{DIALECT, Translate, notice},
     wire,
 };
-use crate::driver::{Output, Timer};
-
-/// Requests that wait for their answer.
-#[derive(Debug, Default)]
-pub(super) struct Calls(Pending<Call>);
-
-#[derive(Debug)]
-struct Call {
-    /// The command that waits for the answer.
-    instruction_id: Option<InstructionId>,
-    what: What,
-}
+use crate::{
+    calls::{Call, Question, TooMany},
+    driver::{Output, Timer},
+};
 
 /// What was asked.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,38 +37,6 @@ pub(super) enum What {
     Quiet,
 }
 
-impl Calls {
-    pub(super) fn forget(&mut self, instruction_id: InstructionId, out: &mut Output) {
-        for id in self.0.find(|call| call.instruction_id == Some(instruction_id)) {
-            self.0.settle(&id);
-            out.clear_timer(timer(&id));
-        }
-    }
-
-    /// No request that begins a session waits for its answer.
-    pub(super) fn none_begins(&self) -> bool {
-        let begins = |call: &Call| {
-            matches!(call.what, What::Initialize | What::Authenticate | What::Begin)
-                || matches!(call.what, What::FirstMode(_) | What::FirstModel(_))
-        };
-        self.0.find(begins).is_empty()
-    }
-
-    /// Stops waiting for the answer to a prompt.
-    pub(super) fn forget_prompt(&mut self) {
-        for id in self.0.find(|call| call.what == What::Prompt) {
-            self.0.settle(&id);
-        }
-    }
-}
-
-fn timer(id: &Id) -> Timer {
-    match id {
-        Id::Number(number) => Timer(number.unsigned_abs()),
-        Id::Text(_) => Timer(0),
-    }
-}
-
 impl Translate {
     /// Sends a request; returns whether it was sent.
     pub(super) fn ask(
@@ -92,24 +52,21 @@ impl Translate {
             What::Initialize | What::Authenticate | What::Begin => Some(self.setup.start_patience),
             _ => Some(self.setup.patience),
         };
-        let Ok(id) = self.calls.0.ask(Call { instruction_id, what }) else {
-            if let Some(instruction_id) = instruction_id {
-                out.rejected(
-                    instruction_id,
-                    format!("{} leaves too many requests unanswered", self.setup.title),
-                );
-            }
-            return false;
-        };
-        if let Some(patience) = patience {
-            out.set_timer(timer(&id), patience);
+        let question = Question { method, params: Some(params), patience };
+        let asked = self.calls.ask(Call { instruction_id, what }, DIALECT, question, out);
+        if let (Err(TooMany), Some(instruction_id)) = (&asked, instruction_id) {
+            let why = format!("{} leaves too many requests unanswered", self.setup.title);
+            out.rejected(instruction_id, why);
         }
-        let message = DIALECT.request(&id, method, Some(params));
-        match instruction_id {
-            Some(instruction_id) => out.write_for(instruction_id, &message),
-            None => out.write(&message),
-        }
-        true
+        asked.is_ok()
+    }
+
+    /// No request that begins a session waits for its answer.
+    pub(super) fn none_begins(&self) -> bool {
+        !self.calls.any(|what| {
+            matches!(what, What::Initialize | What::Authenticate | What::Begin)
+                || matches!(what, What::FirstMode(_) | What::FirstModel(_))
+        })
     }
 
     /// Parameters that name the session.
@@ -188,8 +145,7 @@ impl Translate {
         out: &mut Output,
     ) {
         // A late answer: the request has failed already, and its sender was informed.
-        let Some(Call { instruction_id, what }) = self.calls.0.settle(id) else { return };
-        out.clear_timer(timer(id));
+        let Some(Call { instruction_id, what }) = self.calls.settle(id, out) else { return };
         let result: Result<Value, Error> = result.map(|result| wire::open(result).unwrap_or_default());
         self.settled(instruction_id, what, result, line, out);
     }
@@ -246,8 +202,7 @@ impl Translate {
     }
 
     pub(super) fn overdue(&mut self, at: Timer, out: &mut Output) {
-        let id = Id::Number(i64::try_from(at.0).unwrap_or_default());
-        let Some(Call { instruction_id, what }) = self.calls.0.settle(&id) else { return };
+        let Some((_, Call { instruction_id, what })) = self.calls.overdue(at) else { return };
         let starts = matches!(what, What::Initialize | What::Authenticate | What::Begin);
         let within = if starts { self.setup.start_patience } else { self.setup.patience };
         let message = format!("{} did not answer within {} s", self.setup.title, within.as_secs_f32());

@@ -29,8 +29,8 @@ pub struct Known {
     pub mode_means: &'static [(&'static str, Mode)],
     /// Options of its configuration that make it ask nothing in any mode: an option and its value.
     pub unasking_options: &'static [(&'static str, &'static str)],
-    /// Its own answers to a plan or permission that make it ask nothing from then on, by their ids.
-    pub unasking_choices: &'static [&'static str],
+    /// Its own answers to a plan or permission that lead to a mode: their ids, and the mode's word.
+    pub choice_modes: &'static [(&'static str, &'static str)],
     /// Variables that make it ask nothing in any mode.
     pub unasking_variables: &'static [&'static str],
     /// The agent ends when its input is closed. Any other agent gets a signal soon after.
@@ -61,6 +61,16 @@ pub struct Known {
 }
 
 impl Known {
+    /// The mode to which one of its own answers leads.
+    pub fn mode_behind(&self, choice: &str) -> Option<&'static str> {
+        self.choice_modes.iter().find(|(id, _)| *id == choice).map(|(_, mode)| *mode)
+    }
+
+    /// Does it ask nothing in this mode?
+    pub fn asks_nothing_in(&self, mode: &str) -> bool {
+        self.mode_asks.contains(&(mode, Asks::Nothing))
+    }
+
     /// Resuming its conversation loses nothing, however often: seen with the real program. An agent that was never run
     /// does not count. Gemini CLI deletes the file of a conversation that is resumed a second time.
     pub fn resumes_reliably(&self) -> bool {
@@ -89,7 +99,7 @@ pub const UNKNOWN: Known = Known {
     mode_asks: &[],
     mode_means: &[],
     unasking_options: &[],
-    unasking_choices: &[],
+    choice_modes: &[],
     unasking_variables: &[],
     ends_with_input: true,
     replays_late: true,
@@ -130,11 +140,14 @@ pub const KNOWN: &[Known] = &[
             ("bypassPermissions", Mode::BypassPermissions),
         ],
         // The agent offers these choices when a plan is to be approved (0.99.0).
-        unasking_choices: &[
-            "exit-plan-auto",
-            "exit-plan-bypass",
-            "exit-plan-clear-auto",
-            "exit-plan-clear-bypass",
+        choice_modes: &[
+            ("exit-plan-default", "default"),
+            ("exit-plan-accept-edits", "acceptEdits"),
+            ("exit-plan-auto", "auto"),
+            ("exit-plan-bypass", "bypassPermissions"),
+            ("exit-plan-clear-accept-edits", "acceptEdits"),
+            ("exit-plan-clear-auto", "auto"),
+            ("exit-plan-clear-bypass", "bypassPermissions"),
         ],
         replays_late: false,
         forks: true,
@@ -218,6 +231,7 @@ pub const KNOWN: &[Known] = &[
             ("auto-edit", Mode::AcceptEdits),
             ("yolo", Mode::BypassPermissions),
         ],
+        choice_modes: &[("proceed_once_and_switch_to_default", "default")],
         ends_with_input: false,
         replays_late: false,
         lists: Lists::ByFolder,

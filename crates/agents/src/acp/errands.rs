@@ -157,18 +157,7 @@ impl Translate {
             Kind::Run | Kind::Network | Kind::Unknown => "execute",
         };
         errand.tool = name.unwrap_or_else(|| acp_kind.to_owned());
-        let ask = Box::new(Ask::Permission {
-            tool_name: errand.tool.clone(),
-            input: seen.input,
-            description: title,
-            changes: vec![],
-            // A reason would be the agent's own, and the agent gives none.
-            reason: None,
-            blocked_path: None,
-            folder: None,
-            suggestions: vec![],
-            options: vec![],
-        });
+        let ask = Box::new(Ask::permission(errand.tool.clone(), seen.input).with_description(title));
         self.requests.add(key.clone(), id, Asked::Errand(errand));
         let raw = Some(Bytes::copy_from_slice(raw.as_bytes()));
         out.report(match (approved, seen.kind) {

@@ -33,7 +33,7 @@ use std::{ffi::OsString, sync::Arc, time::Duration};
 use indexmap::IndexMap;
 use portolan_core::{
     Capabilities, SessionSpec,
-    capabilities::{Asks, NativeProtocol, PromptQueue, RulesBind},
+    capabilities::{NativeProtocol, PromptQueue, RulesBind, ToolSpelling},
     ports::{Agent, AgentLink, Boxed, Launch, Means, Past, Probe},
     spec::SpecOption,
 };
@@ -175,12 +175,14 @@ impl Agent for Acp {
                 if let Some((name, on)) = self.known.unasking_options.iter().find(switch) {
                     return Some(format!("{name}={on}"));
                 }
-                let unasked = |word: &str| self.known.mode_asks.contains(&(word, Asks::Nothing));
                 unasking::find(body, |name, text| {
-                    matches!(name, "modeId" | "value") && unasked(settings::word(text))
+                    matches!(name, "modeId" | "value") && self.known.asks_nothing_in(settings::word(text))
                 })
             }
-            Means::Choice(option) => self.known.unasking_choices.contains(&option).then(|| option.to_owned()),
+            Means::Choice(option) => {
+                let mode = self.known.mode_behind(option)?;
+                self.known.asks_nothing_in(mode).then(|| option.to_owned())
+            }
             Means::Variables(variables) => {
                 let set = |name: &&&str| variables.contains_key(**name);
                 self.known.unasking_variables.iter().find(set).map(|name| (*name).to_owned())
@@ -268,5 +270,6 @@ fn capabilities(known: &Known, config: &Config) -> Capabilities {
         mode_works: IndexMap::new(),
         rules: RulesBind::Advisory,
         supported_commands: None,
+        tool_spelling: ToolSpelling::default(),
     }
 }

@@ -155,8 +155,9 @@ impl Choices {
         self.least(|kind| kind == Kind::RejectOnce).or_else(|| self.only(Kind::rejects))
     }
 
-    /// The choices that a plain approval or denial does not cover; with the names of both if they must be told apart.
-    pub(super) fn beyond(&self) -> Vec<AskOption> {
+    /// The choices that a plain approval or denial does not cover; with the names of both if they must be told apart. Each
+    /// says to which mode its id leads.
+    pub(super) fn beyond(&self, mode_behind: impl Fn(&str) -> Option<String>) -> Vec<AskOption> {
         let tied = |kind: Kind| self.0.iter().filter(|choice| choice.kind == kind).count() > 1;
         let plain = [self.yes(), self.no()];
         let once = |kind: Kind| matches!(kind, Kind::AllowOnce | Kind::RejectOnce);
@@ -168,6 +169,7 @@ impl Choices {
             id: choice.id.clone(),
             label: choice.name.clone(),
             verdict: if choice.kind.rejects() { Verdict::Deny } else { Verdict::Allow },
+            mode: mode_behind(&choice.id).filter(|_| !choice.kind.rejects()),
         };
         shown.map(option).collect()
     }
@@ -256,7 +258,7 @@ impl Translate {
             folder: None,
             changes,
             suggestions: vec![],
-            options: choices.beyond(),
+            options: choices.beyond(|choice| self.mode_behind(choice)),
         };
         let approval = Approval::of(&tool, &ask, &self.setup.folder);
         let what = Asked::Permission { tool: tool.clone(), choices, approval };

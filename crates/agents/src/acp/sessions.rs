@@ -326,7 +326,7 @@ impl Translate {
 
     /// More of the past was replayed.
     pub(super) fn more_past(&mut self, out: &mut Output) {
-        if !self.is_ready && self.calls.none_begins() {
+        if !self.is_ready && self.none_begins() {
             out.set_timer(QUIET_SINCE, self.setup.quiet);
         }
     }

@@ -196,6 +196,14 @@ impl Translate {
         false
     }
 
+    /// The mode to which a choice leads: as the catalogue says, or because the choice has the id of a mode.
+    pub(super) fn mode_behind(&self, choice: &str) -> Option<String> {
+        let known = self.setup.known.mode_behind(choice).map(str::to_owned);
+        known.or_else(|| {
+            self.settings.modes.iter().find(|mode| mode.id == choice).map(|mode| mode.word.clone())
+        })
+    }
+
     pub(super) fn set_mode(&mut self, instruction_id: Option<InstructionId>, wanted: &str, out: &mut Output) {
         let Some(id) = self.settings.mode_id(wanted) else {
             if let Some(instruction_id) = instruction_id {

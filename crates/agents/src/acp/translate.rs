@@ -16,11 +16,12 @@ use portolan_wire::jsonrpc::{self, Dialect, Message};
 use serde_json::{Value, value::RawValue};
 
 use super::{
-    Serves, approvals::Approvals, calls::Calls, catalogue::Known, errands::UnderWay, messages::Messages,
+    Serves, approvals::Approvals, calls::What, catalogue::Known, errands::UnderWay, messages::Messages,
     requests::Requests, sessions::Session, settings::Settings, subagents::Subagents, tools::Tools,
     turns::Turns, wire,
 };
 use crate::{
+    calls::Calls,
     driver::{Done, Output, Timer, Translator},
     prices::Prices,
 };
@@ -128,7 +129,7 @@ pub(super) enum Begin {
 #[derive(Debug)]
 pub(super) struct Translate {
     pub(super) setup: Setup,
-    pub(super) calls: Calls,
+    pub(super) calls: Calls<What>,
     pub(super) session: Session,
     pub(super) settings: Settings,
     pub(super) turns: Turns,

@@ -332,7 +332,7 @@ impl Translate {
         if !self.turns.running() {
             return;
         }
-        self.calls.forget_prompt();
+        self.calls.give_up(|call| call.what == What::Prompt, out);
         let within = self.setup.patience.as_secs_f32();
         let text = format!(
             "{} did not report within {within} s that it stopped; it may still be at work. To end it, stop \

@@ -3,23 +3,9 @@
 //! this folder.
 
 use portolan_core::{event::Content, usage::TokenUsage};
-use serde::de::DeserializeOwned;
-use serde_json::{Value, json, value::RawValue};
+use serde_json::{Value, json};
 
-/// Reads raw JSON; returns nothing if it has another form.
-pub(super) fn open<T: DeserializeOwned>(raw: Option<&RawValue>) -> Option<T> {
-    serde_json::from_str(raw?.get()).ok()
-}
-
-/// A text in an object; empty if missing.
-pub(super) fn text(value: &Value, key: &str) -> String {
-    value[key].as_str().unwrap_or_default().to_owned()
-}
-
-/// A text in an object, if present.
-pub(super) fn some_text(value: &Value, key: &str) -> Option<String> {
-    value[key].as_str().filter(|text| !text.is_empty()).map(str::to_owned)
-}
+pub(super) use crate::foreign::{open, some_text, text};
 
 /// A list in an object; empty if missing.
 pub(super) fn list<'a>(value: &'a Value, key: &str) -> &'a [Value] {

@@ -30,7 +30,7 @@ use std::{ffi::OsString, sync::Arc};
 use indexmap::IndexMap;
 use portolan_core::{
     Capabilities, SessionSpec,
-    capabilities::{Asks, NativeProtocol, PromptQueue, RulesBind},
+    capabilities::{Asks, NativeProtocol, PromptQueue, RulesBind, ToolSpelling},
     ports::{Agent, AgentLink, Boxed, Launch, Means, Past, Probe},
     spec::SpecOption,
 };
@@ -246,8 +246,12 @@ fn capabilities(version: Option<Version>, way: Way) -> Capabilities {
         // Its hook asks Portolan before every call.
         rules: RulesBind::Enforced,
         supported_commands: None,
+        tool_spelling: TOOL_SPELLING,
     }
 }
+
+/// `Bash(git:*)` is any command that begins with `git`, and `mcp__files` is every tool of that MCP server.
+const TOOL_SPELLING: ToolSpelling = ToolSpelling { any_rest: Some(":*)"), server: Some("mcp__") };
 
 impl crate::transports::OwnProtocol for Claude {
     async fn unusable(&self) -> Option<String> {

@@ -6,8 +6,10 @@
 
 use std::borrow::Cow;
 
-use serde::{Deserialize, de::DeserializeOwned};
+use serde::Deserialize;
 use serde_json::{Value, value::RawValue};
+
+pub(super) use crate::foreign::open;
 
 /// Any message of the CLI, unparsed.
 #[derive(Debug, Deserialize)]
@@ -51,11 +53,6 @@ pub(super) struct Envelope<'a> {
 pub(super) struct Named<'a> {
     #[serde(rename = "type", borrow)]
     pub(super) kind: Cow<'a, str>,
-}
-
-/// Reads a part, if it is present and has the shape.
-pub(super) fn open<T: DeserializeOwned>(part: Option<&RawValue>) -> Option<T> {
-    serde_json::from_str(part?.get()).ok()
 }
 
 /// A part as a value of any kind; null if absent.

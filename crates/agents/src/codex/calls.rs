@@ -8,7 +8,7 @@ use portolan_core::{
     event::{AgentInfo, Content},
     ports::{InstructionId, Order, Report},
 };
-use portolan_wire::jsonrpc::{Error, Id, Pending};
+use portolan_wire::jsonrpc::{Error, Id};
 use serde_json::{Value, json, value::RawValue};
 
 use super::{
@@ -17,7 +17,10 @@ use super::{
     translate::{DIALECT, Translate, hello},
     wire,
 };
-use crate::driver::{Output, Timer};
+use crate::{
+    calls::{self, Call, Question, TooMany},
+    driver::{Output, Timer},
+};
 
 /// Prompts whose answer is late and may still come: more than ever wait at once.
 const MAX_LATE: usize = 64;
@@ -28,16 +31,9 @@ const NO_TASK: &str = "no such task, or it has ended";
 /// Requests that wait for their answer.
 #[derive(Debug, Default)]
 pub(super) struct Calls {
-    open: Pending<Call>,
+    open: calls::Calls<What>,
     /// Prompts that were not answered in time: Codex may have them or not, and may still report it.
     late: VecDeque<(Id, InstructionId)>,
-}
-
-#[derive(Debug)]
-struct Call {
-    /// The command that waits for the answer.
-    instruction_id: Option<InstructionId>,
-    what: What,
 }
 
 /// What was asked.
@@ -70,15 +66,12 @@ pub(super) enum What {
 
 impl Calls {
     pub(super) fn forget(&mut self, instruction_id: InstructionId, out: &mut Output) {
-        for id in self.open.find(|call| call.instruction_id == Some(instruction_id)) {
-            self.open.settle(&id);
-            out.clear_timer(timer(&id));
-        }
+        self.open.forget(instruction_id, out);
     }
 
     /// Whether the same request already waits.
     fn waits_for(&self, what: &What) -> bool {
-        !self.open.find(|call| call.what == *what).is_empty()
+        self.open.any(|asked| asked == what)
     }
 
     fn is_late(&mut self, id: Id, instruction_id: InstructionId) {
@@ -96,14 +89,7 @@ impl Calls {
 
     /// Whether a turn was requested and Codex has not answered yet.
     pub(super) fn is_beginning_a_turn(&self) -> bool {
-        !self.open.find(|call| matches!(call.what, What::Turn(_))).is_empty()
-    }
-}
-
-fn timer(id: &Id) -> Timer {
-    match id {
-        Id::Number(number) => Timer(number.unsigned_abs()),
-        Id::Text(_) => Timer(0),
+        self.open.any(|asked| matches!(asked, What::Turn(_)))
     }
 }
 
@@ -116,17 +102,10 @@ impl Translate {
         params: Option<Value>,
         out: &mut Output,
     ) {
-        let Ok(id) = self.calls.open.ask(Call { instruction_id, what }) else {
-            if let Some(instruction_id) = instruction_id {
-                out.rejected(instruction_id, "codex leaves too many requests unanswered");
-            }
-            return;
-        };
-        out.set_timer(timer(&id), self.setup.patience);
-        let message = DIALECT.request(&id, method, params);
-        match instruction_id {
-            Some(instruction_id) => out.write_for(instruction_id, &message),
-            None => out.write(&message),
+        let question = Question { method, params, patience: Some(self.setup.patience) };
+        let asked = self.calls.open.ask(Call { instruction_id, what }, DIALECT, question, out);
+        if let (Err(TooMany), Some(instruction_id)) = (asked, instruction_id) {
+            out.rejected(instruction_id, "codex leaves too many requests unanswered");
         }
     }
 
@@ -278,7 +257,7 @@ impl Translate {
     // -------------------------------------------------------------------------------------- answers
 
     pub(super) fn answered(&mut self, id: &Id, result: Result<Option<&RawValue>, Error>, out: &mut Output) {
-        let Some(Call { instruction_id, what }) = self.calls.open.settle(id) else {
+        let Some(Call { instruction_id, what }) = self.calls.open.settle(id, out) else {
             return match (self.calls.settle_late(id), result) {
                 (Some(instruction_id), Ok(_)) => out.consumed(instruction_id, None),
                 (Some(instruction_id), Err(error)) => out.rejected(instruction_id, error.message),
@@ -286,7 +265,6 @@ impl Translate {
                 (None, _) => {}
             };
         };
-        out.clear_timer(timer(id));
         match result {
             Ok(result) => {
                 let result: Value = wire::open(result).unwrap_or_default();
@@ -350,8 +328,7 @@ impl Translate {
     }
 
     pub(super) fn overdue(&mut self, at: Timer, out: &mut Output) {
-        let id = Id::Number(i64::try_from(at.0).unwrap_or_default());
-        let Some(Call { instruction_id, what }) = self.calls.open.settle(&id) else { return };
+        let Some((id, Call { instruction_id, what })) = self.calls.open.overdue(at) else { return };
         let within = self.setup.patience.as_secs_f32();
         let error = format!("codex did not answer within {within} s");
         let Some(instruction_id) = instruction_id else { return self.refused(None, what, &error, out) };

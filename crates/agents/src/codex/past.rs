@@ -6,9 +6,7 @@ use std::{collections::HashMap, path::PathBuf, sync::Arc, time::Duration};
 use portolan_core::{
     Event, Generation, Millis, Seq, SessionId,
     event::Content,
-    ports::{
-        Boxed, PAST_PIECES, Past, PastEntry, PastError, PastPiece, PastPlace, PastQuery, PastSession, Report,
-    },
+    ports::{Boxed, Past, PastEntry, PastError, PastPiece, PastPlace, PastQuery, PastSession, Report},
 };
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
@@ -22,6 +20,7 @@ use super::{
 use crate::{
     child::processes,
     driver::{Output, Translator as _},
+    past,
     prices::Prices,
 };
 
@@ -78,19 +77,8 @@ impl Past for Kept {
     }
 
     fn read(&self, past: String) -> mpsc::Receiver<PastPiece> {
-        let (pieces, queue) = mpsc::channel(PAST_PIECES);
         let kept = self.clone();
-        tokio::spawn(async move {
-            let read = tokio::select! {
-                read = kept.read_now(&past, &pieces) => read,
-                // The receiver does not want the rest.
-                () = pieces.closed() => return,
-            };
-            let last = read.map_or_else(PastPiece::Failed, |()| PastPiece::End);
-            // The receiver may not want this either.
-            let _ = pieces.send(last).await;
-        });
-        queue
+        past::pieces(|pieces| async move { kept.read_now(&past, &pieces).await })
     }
 
     fn put(&self, past: String, place: PastPlace) -> Boxed<'static, Result<(), PastError>> {

@@ -68,10 +68,7 @@ impl Prober {
 
     pub(super) fn program(&self) -> Result<PathBuf, String> {
         let name = self.command.first().cloned().unwrap_or_default();
-        let own = self.env.get("PATH").map(OsString::from);
-        let users = || self.supervision.environment.iter().find(|(name, _)| name == "PATH");
-        let path = own.or_else(|| users().map(|(_, value)| value.clone()));
-        which::which_in(&name, path.as_ref(), Path::new("/")).map_err(|_| {
+        self.supervision.program(&name, &self.env).ok_or_else(|| {
             format!(
                 "agent `{KIND}` not found: no program `{}`; install it (`npm install -g @openai/codex`) or set \
                  `agents.{KIND}.command`",

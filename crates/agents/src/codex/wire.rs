@@ -1,8 +1,10 @@
 //! Codex' own JSON, as far as it is read. Lenient: missing fields are empty, extra fields are ignored, and no type of
 //! this module leaves this folder.
 
-use serde::{Deserialize, de::DeserializeOwned};
-use serde_json::{Value, value::RawValue};
+use serde::Deserialize;
+use serde_json::Value;
+
+pub(super) use crate::foreign::{open, some_text, text};
 
 /// The parameters of every notification about a turn or an item.
 #[derive(Debug, Default, Deserialize)]
@@ -95,19 +97,4 @@ impl From<Tokens> for portolan_core::usage::TokenUsage {
             cache_read: tokens.cached,
         }
     }
-}
-
-/// Reads raw JSON; returns nothing if it has another form.
-pub(super) fn open<T: DeserializeOwned>(raw: Option<&RawValue>) -> Option<T> {
-    serde_json::from_str(raw?.get()).ok()
-}
-
-/// A text in an object; empty if missing.
-pub(super) fn text(value: &Value, key: &str) -> String {
-    value[key].as_str().unwrap_or_default().to_owned()
-}
-
-/// A text in an object, if present.
-pub(super) fn some_text(value: &Value, key: &str) -> Option<String> {
-    value[key].as_str().filter(|text| !text.is_empty()).map(str::to_owned)
 }

@@ -6,9 +6,28 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::{
-    Capabilities,
-    capabilities::{CommandInfo, ModelInfo},
+    Capabilities, Generation,
+    capabilities::{CommandInfo, ModelInfo, NativeProtocol},
 };
+
+/// The agent's process runs and can be reached.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
+#[cfg_attr(feature = "schema", ts(optional_fields))]
+pub struct AgentStart {
+    /// The number of this start.
+    pub generation: Generation,
+    /// The process id, if the agent has a process of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pid: Option<u32>,
+    /// The agent's version, if known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+    /// The protocol between Portolan and the agent.
+    pub protocol: NativeProtocol,
+    /// What the agent supports.
+    pub capabilities: Box<Capabilities>,
+}
 
 /// What the agent reported about itself.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -4,12 +4,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{
-    AgentInfo, Content, ErrorInfo, Exit, FileChange, HookStatus, ItemKind, Level, McpServer, PlanStep,
-    ResetReason, Setting, Task, ToolKind, ToolOutcome, TurnOrigin, TurnResult, WorkDone,
+    AgentInfo, AgentStart, Content, ErrorInfo, Exit, FileChange, HookStatus, ItemKind, Level, McpServer,
+    PlanStep, ResetReason, Setting, Task, ToolKind, ToolOutcome, TurnOrigin, TurnResult, WorkDone,
 };
 use crate::{
     Capabilities, Generation, Millis, RequestId, Seq, SessionSpec,
-    capabilities::NativeProtocol,
     command::{Action, CommandKey, Stage},
     policy::{BudgetTerms, Rule, RuleId, Standing},
     request::{Outcome, Request},
@@ -19,6 +18,7 @@ use crate::{
 /// What happened in a session.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
+#[cfg_attr(feature = "schema", ts(optional_fields))]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Event {
     // --- the session -------------------------------------------------------------------------
@@ -65,26 +65,10 @@ pub enum Event {
         capabilities: Box<Capabilities>,
         /// The agent's own session id, if the agent resumes an earlier conversation.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        #[cfg_attr(feature = "schema", ts(optional))]
         resume: Option<String>,
     },
     /// The agent's process runs and can be reached.
-    AgentStarted {
-        /// The number of this start.
-        generation: Generation,
-        /// The process id, if the agent has a process of its own.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        #[cfg_attr(feature = "schema", ts(optional))]
-        pid: Option<u32>,
-        /// The agent's version, if known.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        #[cfg_attr(feature = "schema", ts(optional))]
-        version: Option<String>,
-        /// The protocol between Portolan and the agent.
-        protocol: NativeProtocol,
-        /// What the agent supports.
-        capabilities: Box<Capabilities>,
-    },
+    AgentStarted(AgentStart),
     /// The agent takes prompts from now on.
     AgentReady {
         /// The number of this start.
@@ -129,6 +113,7 @@ pub enum Event {
     Activity {
         /// The agent's own word: `requesting`, `compacting`, …; absent if nothing special.
         #[serde(default)]
+        #[cfg_attr(feature = "schema", ts(optional = false))]
         activity: Option<String>,
     },
 
@@ -148,11 +133,9 @@ pub enum Event {
         kind: ItemKind,
         /// The message that the item is part of.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        #[cfg_attr(feature = "schema", ts(optional))]
         message: Option<String>,
         /// The subagent that the item belongs to, named by the tool call that started it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        #[cfg_attr(feature = "schema", ts(optional))]
         parent: Option<String>,
     },
     /// The tool whose input an open item holds. The tool call itself follows when its input is complete.
@@ -177,15 +160,12 @@ pub enum Event {
         item: String,
         /// The agent's own id of the message; all parts of one message share it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        #[cfg_attr(feature = "schema", ts(optional))]
         message: Option<String>,
         /// The subagent that the message belongs to, named by the tool call that started it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        #[cfg_attr(feature = "schema", ts(optional))]
         parent: Option<String>,
         /// The model that wrote the message.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        #[cfg_attr(feature = "schema", ts(optional))]
         model: Option<String>,
         /// The content.
         content: Vec<Content>,
@@ -194,7 +174,6 @@ pub enum Event {
         interrupted: bool,
         /// Why the model stopped.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        #[cfg_attr(feature = "schema", ts(optional))]
         stop_reason: Option<String>,
     },
     /// The agent calls a tool.
@@ -203,15 +182,12 @@ pub enum Event {
         tool: String,
         /// The item that this entry ends, if the input streamed.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        #[cfg_attr(feature = "schema", ts(optional))]
         item: Option<String>,
         /// The message that the call is part of.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        #[cfg_attr(feature = "schema", ts(optional))]
         message: Option<String>,
         /// The subagent that calls the tool, named by the tool call that started it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        #[cfg_attr(feature = "schema", ts(optional))]
         parent: Option<String>,
         /// The tool's name.
         name: String,
@@ -219,7 +195,6 @@ pub enum Event {
         kind: ToolKind,
         /// One line for people.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        #[cfg_attr(feature = "schema", ts(optional))]
         title: Option<String>,
         /// The tool's input.
         input: Value,
@@ -235,11 +210,9 @@ pub enum Event {
         name: String,
         /// The subagent that called the tool.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        #[cfg_attr(feature = "schema", ts(optional))]
         parent: Option<String>,
         /// How long the tool has run, in seconds.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        #[cfg_attr(feature = "schema", ts(optional))]
         elapsed_seconds: Option<f64>,
     },
     /// A tool has finished.
@@ -248,7 +221,6 @@ pub enum Event {
         tool: String,
         /// The subagent that called the tool.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        #[cfg_attr(feature = "schema", ts(optional))]
         parent: Option<String>,
         /// How the tool ended.
         outcome: ToolOutcome,
@@ -271,7 +243,6 @@ pub enum Event {
         steps: Vec<PlanStep>,
         /// The subagent whose list this is.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        #[cfg_attr(feature = "schema", ts(optional))]
         parent: Option<String>,
     },
     /// The tokens that a request to the model used.
@@ -280,11 +251,9 @@ pub enum Event {
         usage: TokenUsage,
         /// The model.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        #[cfg_attr(feature = "schema", ts(optional))]
         model: Option<String>,
         /// The subagent that used them.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        #[cfg_attr(feature = "schema", ts(optional))]
         parent: Option<String>,
         /// The size of the context window in tokens, if the agent reports it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -298,7 +267,6 @@ pub enum Event {
     Compacted {
         /// The trigger: `manual` or `auto`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        #[cfg_attr(feature = "schema", ts(optional))]
         trigger: Option<String>,
         /// Tokens before.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -314,11 +282,9 @@ pub enum Event {
     ConversationReset {
         /// The agent's new session id, if the agent reports it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        #[cfg_attr(feature = "schema", ts(optional))]
         agent_session: Option<String>,
         /// The reason, if nobody asked for the reset; absent after a command such as `/clear`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        #[cfg_attr(feature = "schema", ts(optional))]
         reason: Option<ResetReason>,
     },
 
@@ -329,28 +295,23 @@ pub enum Event {
         subagent: String,
         /// The subagent that started this one; the main agent when absent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        #[cfg_attr(feature = "schema", ts(optional))]
         parent: Option<String>,
         /// The kind of subagent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        #[cfg_attr(feature = "schema", ts(optional))]
         subagent_type: Option<String>,
         /// The subagent's task, in a few words.
         description: String,
         /// The subagent's prompt.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        #[cfg_attr(feature = "schema", ts(optional))]
         prompt: Option<String>,
         /// The subagent's model.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        #[cfg_attr(feature = "schema", ts(optional))]
         model: Option<String>,
         /// The agent continues while the subagent works.
         #[serde(default)]
         background: bool,
         /// The team that the subagent joins.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        #[cfg_attr(feature = "schema", ts(optional))]
         team: Option<String>,
     },
     /// A subagent has finished.
@@ -361,11 +322,9 @@ pub enum Event {
         outcome: ToolOutcome,
         /// What the subagent did, in words.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        #[cfg_attr(feature = "schema", ts(optional))]
         summary: Option<String>,
         /// What the subagent used.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        #[cfg_attr(feature = "schema", ts(optional))]
         work: Option<WorkDone>,
     },
     /// A background task began, continued or ended.
@@ -424,7 +383,6 @@ pub enum Event {
         tool_name: String,
         /// The rule; absent in older entries, which allow every call of the tool.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        #[cfg_attr(feature = "schema", ts(optional))]
         rule: Option<Box<Rule>>,
     },
     /// A rule of this session was removed.
@@ -433,29 +391,24 @@ pub enum Event {
         tool_name: String,
         /// The rule's id; absent for every rule with that text.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        #[cfg_attr(feature = "schema", ts(optional))]
         rule: Option<RuleId>,
     },
     /// Requests are denied at another time than before, or never.
     DeadlineChanged {
         /// The open request; absent for every later request of the session.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        #[cfg_attr(feature = "schema", ts(optional))]
         request: Option<RequestId>,
         /// When the open request is denied; absent for never.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        #[cfg_attr(feature = "schema", ts(optional))]
         deadline: Option<Millis>,
         /// How long each later request waits; absent for without end.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        #[cfg_attr(feature = "schema", ts(optional))]
         seconds: Option<u32>,
     },
     /// The session's own budget has other limits, or counts from zero again.
     BudgetChanged {
         /// The limits; absent if the session has no budget of its own any more.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        #[cfg_attr(feature = "schema", ts(optional))]
         budget: Option<BudgetTerms>,
         /// Everything used so far no longer counts.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -480,7 +433,6 @@ pub enum Event {
         attempt: u32,
         /// The largest number of attempts.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        #[cfg_attr(feature = "schema", ts(optional))]
         max: Option<u32>,
         /// The wait before the next attempt, in milliseconds.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -512,7 +464,6 @@ pub enum Event {
         output: Vec<String>,
         /// The error.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        #[cfg_attr(feature = "schema", ts(optional))]
         error: Option<String>,
     },
     /// A hook of the agent ran.
@@ -527,7 +478,6 @@ pub enum Event {
         status: HookStatus,
         /// The hook's output, exit code and the like.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        #[cfg_attr(feature = "schema", ts(optional))]
         data: Option<Value>,
     },
     /// Files were saved elsewhere.

@@ -11,7 +11,7 @@ use portolan_shell::{Command, Folder, Piece, Unknown, Word, WrapperKind};
 use super::{
     commands,
     cover::Cover,
-    facts::Facts,
+    facts::{Facts, without_parents},
     glob::PathGlob,
     habits::{self, Habit},
     words::{UNKNOWN, WILDCARD, base, marked},
@@ -216,7 +216,7 @@ fn place(path: &str, folder: &Folder, at_home: AtHome, facts: &Facts) -> (Lies, 
     let from = if at_home == AtHome::Yes { facts.home.as_deref() } else { Some(facts.folder.as_path()) };
     match from {
         Some(from) if !from.as_os_str().is_empty() => {
-            (Lies::At(vec![plain(&from.join(key.trim_start_matches("~/")))]), is_folder)
+            (Lies::At(vec![without_parents(&from.join(key.trim_start_matches("~/")))]), is_folder)
         }
         _ => (Lies::Anywhere, is_folder),
     }
@@ -240,24 +240,11 @@ fn unknown(word: &Word, folder: &Folder, facts: &Facts) -> Lies {
     let behind = names(Path::new(&text));
     match folder {
         _ if text.starts_with('/') => Lies::Like(behind),
-        Folder::Known(folder) => Lies::Like([names(&plain(&facts.folder.join(folder))), behind].concat()),
+        Folder::Known(folder) => {
+            Lies::Like([names(&without_parents(&facts.folder.join(folder))), behind].concat())
+        }
         Folder::Unknown => Lies::Behind(behind),
     }
-}
-
-/// A path with every `.` and `..` taken away by its words alone.
-fn plain(path: &Path) -> PathBuf {
-    let mut plain = PathBuf::new();
-    for part in path.components() {
-        match part {
-            Component::ParentDir => {
-                plain.pop();
-            }
-            Component::CurDir => {}
-            part => plain.push(part),
-        }
-    }
-    plain
 }
 
 fn names(path: &Path) -> Vec<String> {

@@ -9,11 +9,11 @@ use std::{
     ffi::OsString,
     fs, io,
     os::unix::fs::MetadataExt as _,
-    path::{Component, Path, PathBuf},
+    path::{Path, PathBuf},
 };
 
 use super::{
-    facts::{Facts, Place},
+    facts::{Facts, Place, without_parents},
     rule::Identity,
 };
 
@@ -71,21 +71,6 @@ fn place(path: &Path) -> io::Result<Place> {
         }
     }
     Ok(place)
-}
-
-/// A path with every `..` taken away by its words alone.
-fn without_parents(path: &Path) -> PathBuf {
-    let mut plain = PathBuf::new();
-    for part in path.components() {
-        match part {
-            Component::ParentDir => {
-                plain.pop();
-            }
-            Component::CurDir => {}
-            part => plain.push(part),
-        }
-    }
-    plain
 }
 
 /// A path without links, whether or not its last parts exist.
@@ -148,7 +133,13 @@ fn is_ordinary(path: &Path) -> io::Result<bool> {
 mod tests {
     use std::os::unix::fs::symlink;
 
+    use serde_json::json;
+
     use super::*;
+    use crate::{
+        Millis,
+        policy::{Call, Decision, Mode, Reading, Situation, decide},
+    };
 
     /// A folder `shop` with a file, beside a folder `other`.
     fn shop() -> (tempfile::TempDir, PathBuf) {
@@ -203,6 +194,49 @@ mod tests {
             ordinary,
             [("/dev/null", false), ("a.rs", true), ("b.rs", false), ("new.rs", true), ("src", false)]
         );
+    }
+
+    /// What the mode `acceptEdits` decides about an edit in a session that works in `folder`.
+    fn edits(folder: &Path, path: &str) -> Decision {
+        let input = json!({ "file_path": path });
+        let reading = Reading::of(Call::new("Edit", &input));
+        let facts = facts(folder, None, &[], &reading.paths());
+        let mode = Mode::AcceptEdits;
+        decide(&reading, Situation { session: None, mode, rules: &[], facts: &facts, now: Millis(1) })
+            .decision
+    }
+
+    // covers: 002-068
+    #[test]
+    fn under_accept_edits_a_person_is_asked_about_what_is_no_file_of_its_own() {
+        let (_temp, top) = shop();
+        let shop = top.join("shop");
+        fs::hard_link(top.join("other/b.rs"), shop.join("hard")).unwrap();
+        symlink("loop", shop.join("loop")).unwrap();
+        symlink("a.rs", shop.join("soft")).unwrap();
+        for (path, decision) in [
+            ("a.rs", Decision::Allow),
+            ("src/new.rs", Decision::Allow),
+            ("soft", Decision::Allow),
+            ("hard", Decision::Ask),
+            ("src", Decision::Ask),
+            ("loop", Decision::Ask),
+            ("a.rs/below", Decision::Ask),
+            ("../other/b.rs", Decision::Ask),
+        ] {
+            assert_eq!(edits(&shop, path), decision, "{path}");
+        }
+    }
+
+    #[test]
+    fn in_a_session_whose_folder_is_not_absolute_a_person_is_asked_about_every_edit() {
+        let (_temp, top) = shop();
+        let file = top.join("shop/a.rs");
+        for folder in ["", ".", "shop", "../shop"] {
+            for path in ["a.rs", file.to_str().unwrap()] {
+                assert_eq!(edits(Path::new(folder), path), Decision::Ask, "`{folder}` {path}");
+            }
+        }
     }
 
     #[test]

@@ -4,6 +4,7 @@
 
 use portolan_shell::{Command, WrapperKind};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::{commands, cover::Part, facts::Facts, places, reading::Reading, tool::Kind};
 
@@ -56,6 +57,7 @@ pub fn of(reading: &Reading<'_>, parts: &[Part<'_>], facts: &Facts) -> Risk {
         Kind::Read => (Level::Low, None),
     };
     let mut found = Found { level: base, reasons: first.into_iter().map(str::to_owned).collect() };
+    input_reasons(reading.call().input, &mut found);
     for part in parts {
         match part {
             Part::Command(command) => command_reasons(command, reading, facts, &mut found),
@@ -102,6 +104,20 @@ impl Found {
         if !self.reasons.contains(&reason) {
             self.reasons.push(reason);
         }
+    }
+}
+
+/// What an input says besides what the call does, in the words of Claude Code, Codex, Gemini CLI and Qwen Code.
+fn input_reasons(input: &Value, found: &mut Found) {
+    if input["dangerouslyDisableSandbox"] == true {
+        found.add(Level::High, "leaves the sandbox");
+    }
+    let more = ["additional_permissions", "permissions"].iter().any(|key| input[key].is_object());
+    if more || input["grant_root"].is_string() {
+        found.add(Level::High, "asks for more permissions");
+    }
+    if input["run_in_background"] == true || input["is_background"] == true {
+        found.add(Level::Low, "keeps running in the background");
     }
 }
 
@@ -181,6 +197,12 @@ const PUBLISHES: &str = "publishes something";
 /// Programs that run what they read.
 const INTERPRETERS: &str = "sh bash dash zsh ksh fish python python3 node perl ruby php";
 
+/// Clients of databases.
+const DATABASES: &str = "psql mysql mariadb sqlite3 mongo mongosh";
+
+/// The names of the user that `sudo` means if it names none.
+const ROOT: [&str; 2] = ["root", "#0"];
+
 /// Programs that download.
 const DOWNLOADERS: &str = "curl wget aria2c http fetch";
 
@@ -190,6 +212,9 @@ fn command_reasons(command: &Command, reading: &Reading<'_>, facts: &Facts, foun
             WrapperKind::Transparent => {}
             WrapperKind::Privilege => {
                 found.add(Level::High, format!("gains privileges with `{}`", wrapper.name));
+                if wrapper.user.as_ref().is_some_and(|user| !ROOT.contains(&user.as_str())) {
+                    found.add(Level::High, "runs as another user");
+                }
             }
             WrapperKind::Elsewhere => found.add(
                 Level::High,
@@ -217,12 +242,15 @@ fn command_reasons(command: &Command, reading: &Reading<'_>, facts: &Facts, foun
             found.add(Level::High, reason);
         }
     }
+    let is_one_of = |names: &str, name: &str| names.split(' ').any(|known| known == name);
+    if is_one_of(DATABASES, &program) && arguments.iter().any(|argument| deletes_data(argument)) {
+        found.add(Level::High, DELETES);
+    }
     let is_forced =
         |argument: &String| argument.starts_with("--force") || argument == "-f" || argument.starts_with('+');
     if program == "git" && arguments.iter().any(|word| word == "push") && arguments.iter().any(is_forced) {
         found.add(Level::High, "forces a push");
     }
-    let is_one_of = |names: &str, name: &str| names.split(' ').any(|known| known == name);
     if is_one_of(INTERPRETERS, &program)
         && let Some(Ok(script)) = reading.script()
         && let Some(portolan_shell::Part::Run(before)) = command.fed_by.and_then(|at| script.parts.get(at))
@@ -230,6 +258,15 @@ fn command_reasons(command: &Command, reading: &Reading<'_>, facts: &Facts, foun
     {
         found.add(Level::High, "runs what it downloads");
     }
+}
+
+/// Does a text for a database delete rows, tables or more?
+fn deletes_data(text: &str) -> bool {
+    let text = text.to_ascii_lowercase();
+    let words: Vec<_> =
+        text.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty()).collect();
+    words.iter().any(|word| matches!(*word, "drop" | "truncate"))
+        || words.windows(2).any(|two| two == ["delete", "from"])
 }
 
 /// Does a word of the command name a path outside of the session's folder, as far as the word alone says that?
@@ -245,4 +282,106 @@ pub(super) fn leaves(command: &Command, facts: &Facts) -> bool {
         let tilde = portolan_shell::Piece::Unknown(portolan_shell::Unknown::Tilde);
         word.pieces.first() == Some(&tilde)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::policy::Call;
+
+    fn reasons(tool: &str, input: &Value) -> Vec<String> {
+        let reading = Reading::of(Call::new(tool, input));
+        let facts = Facts { folder: "/home/ada/shop".into(), ..Facts::default() };
+        let risk = of(&reading, &reading.parts(&facts), &facts);
+        risk.reasons
+    }
+
+    // covers: 002-083, 002-084
+    #[test]
+    fn what_a_command_destroys_hides_or_rewrites_is_a_reason() {
+        for (command, reason) in [
+            ("git reset --hard HEAD~1", "discards changes"),
+            ("git restore .", "discards changes"),
+            ("git checkout -- a.rs", "may discard changes"),
+            ("git stash", "hides changes"),
+            ("git rebase -i main", "rewrites history"),
+            ("find . -name '*.o' -delete", DELETES),
+            ("dd if=/dev/zero of=disk.img", DELETES),
+            ("psql -c 'DROP TABLE ships'", DELETES),
+            ("sqlite3 a.db \"delete  from ships\"", DELETES),
+            ("mongosh --eval 'db.ships.drop()'", DELETES),
+        ] {
+            let expected = ["runs a command", reason].map(str::to_owned);
+            assert_eq!(reasons("Bash", &json!({ "command": command })), expected, "{command}");
+        }
+        for command in ["git log", "find . -name x", "psql -c 'select dropped from ships'", "echo drop table"]
+        {
+            let found = reasons("Bash", &json!({ "command": command }));
+            assert_eq!(found, ["runs a command"], "{command}");
+        }
+    }
+
+    #[test]
+    fn a_command_that_runs_as_another_user_than_root_says_so() {
+        let other = "runs as another user".to_owned();
+        for (command, named) in [
+            ("sudo ls", false),
+            ("sudo -u root ls", false),
+            ("sudo env -u HOME ls", false),
+            ("sudo -u postgres ls", true),
+            ("sudo -nupostgres ls", true),
+            ("sudo --user=$NAME ls", true),
+            ("doas -u ada ls", true),
+            ("pkexec --user ada ls", true),
+            ("gosu ada ls", true),
+            ("su - postgres -c ls", true),
+            ("su root -c ls", false),
+        ] {
+            let found = reasons("Bash", &json!({ "command": command }));
+            assert!(
+                found.iter().any(|reason| reason.starts_with("gains privileges")),
+                "{command}: {found:?}"
+            );
+            assert_eq!(found.contains(&other), named, "{command}: {found:?}");
+        }
+    }
+
+    #[test]
+    fn what_the_input_says_besides_the_command_is_a_reason() {
+        let network = json!({ "network": { "enabled": true } });
+        for (tool, input, reason) in [
+            ("Bash", json!({ "command": "make", "dangerouslyDisableSandbox": true }), "leaves the sandbox"),
+            (
+                "exec_command",
+                json!({ "command": "make", "additional_permissions": network }),
+                "asks for more permissions",
+            ),
+            (
+                "request_permissions",
+                json!({ "permissions": network, "cwd": "/home/ada/shop" }),
+                "asks for more permissions",
+            ),
+            ("apply_patch", json!({ "grant_root": "/home/ada/shop" }), "asks for more permissions"),
+            (
+                "Bash",
+                json!({ "command": "make", "run_in_background": true }),
+                "keeps running in the background",
+            ),
+            (
+                "run_shell_command",
+                json!({ "command": "make", "is_background": true }),
+                "keeps running in the background",
+            ),
+        ] {
+            let found = reasons(tool, &input);
+            assert!(found.iter().any(|found| found == reason), "{tool} {input}: {found:?}");
+        }
+        let unset = json!({
+            "command": "make", "dangerouslyDisableSandbox": false, "run_in_background": false,
+            "is_background": false, "additional_permissions": null
+        });
+        assert_eq!(reasons("Bash", &unset), ["runs a command"]);
+    }
 }

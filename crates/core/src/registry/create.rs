@@ -10,8 +10,8 @@ use sha2::{Digest as _, Sha256};
 
 use super::{Registry, broken, gone, past::Importing};
 use crate::{
-    Action, CommandId, DaemonEvent, Event, LogId, Principal, Refusal, RefusalCode, Role, Seq, SessionId,
-    SessionSpec, WayOut,
+    Action, CommandId, DaemonEvent, Event, LogId, Millis, Principal, Refusal, RefusalCode, Role, Seq,
+    SessionId, SessionSpec, WayOut,
     capabilities::Asks,
     command::{Command, CommandKey, Stage},
     log::Book,
@@ -228,6 +228,9 @@ impl Registry {
             return Err(Refusal::new(RefusalCode::Invalid, "name the folder to work in (`cwd`)"));
         }
         let mut spec = spec.admit(&capabilities)?;
+        for tool in &mut spec.allowed_tools {
+            *tool = capabilities.tool_spelling.rule(tool);
+        }
         let roots = &self.shared.policy.roots;
         spec.cwd = folder(&spec.cwd, roots)?;
         for extra in &mut spec.extra_dirs {
@@ -326,6 +329,23 @@ impl Registry {
         Ok(found)
     }
 
+    /// The machine of a new session, with the session's first prompt.
+    pub(super) fn new_machine(
+        &self,
+        who: &Principal,
+        book: &mut Book<State>,
+        now: Millis,
+        spec: &SessionSpec,
+    ) -> Result<Machine, Refusal> {
+        let mut machine = Machine::new(self.shared.policy.clone());
+        if !spec.prompt.is_empty() {
+            let key = CommandKey { token: who.token.clone(), id: CommandId::random() };
+            let action = Action::Prompt { content: spec.prompt.clone() };
+            machine.command(book, now, Command { key, by: who.actor(), action })?;
+        }
+        Ok(machine)
+    }
+
     async fn make(
         &self,
         who: &Principal,
@@ -347,13 +367,7 @@ impl Registry {
             fork.map_or((None, None), |fork| (fork.at_message, fork.last_message));
         let origin = Origin { spec, at_message, last_message, copy: false };
         book.also(origin.record(session));
-        let mut machine = Machine::new(self.shared.policy.clone());
-        let prompt = origin.spec.prompt.clone();
-        if !prompt.is_empty() {
-            let key = CommandKey { token: who.token.clone(), id: CommandId::random() };
-            let command = Command { key, by: who.actor(), action: Action::Prompt { content: prompt } };
-            machine.command(&mut book, now, command)?;
-        }
+        let machine = self.new_machine(who, &mut book, now, &origin.spec)?;
         let summary = book.state().summary.clone();
         book.also(Op::Summary(Box::new(summary.clone())));
         let made = book.head();

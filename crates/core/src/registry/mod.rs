@@ -41,7 +41,9 @@ pub use self::{
     lent::AcceptsEdits,
     past::{PAST_LISTED, PastDescription, PastListing, PastMove, TakeUp, TakenUp},
     reader::{DaemonReader, SessionReader},
-    rules::{RuleDescription, SimulatedRequest, SimulatedSession, Simulation, Trial, project_id},
+    rules::{
+        RuleDescription, SimulatedEnd, SimulatedRequest, SimulatedSession, Simulation, Trial, project_id,
+    },
 };
 pub(crate) use self::{asked::Asked, daemon::Daemon, live_sessions::LiveSessionsRef};
 use crate::{

@@ -8,7 +8,7 @@ use std::{path::Path, sync::Arc};
 
 use super::Registry;
 use crate::{
-    Action, Capabilities, Principal, Refusal, RefusalCode, SessionSpec, WayOut,
+    Action, Capabilities, Principal, Refusal, RefusalCode, RequestId, SessionSpec, WayOut,
     capabilities::{Asks, RulesBind, shown},
     policy::{Rule, rule::denies_in},
     ports::{Agent, Means},
@@ -99,15 +99,16 @@ impl Registry {
                 guard(mode, asks)?;
                 return self.guard_rules_of(handle, mode, asks);
             }
-            Action::Answer { answer: Answer::Allow { mode, option, .. }, .. } => {
-                if let Some(mode) = mode {
+            Action::Answer { request, answer: Answer::Allow { mode, option, .. }, .. } => {
+                let behind = option.as_ref().and_then(|option| mode_behind(handle, *request, option));
+                for mode in mode.iter().chain(&behind) {
                     let asks = self.asks(handle, mode);
                     guard(mode, asks)?;
                     self.guard_rules_of(handle, mode, asks)?;
                 }
                 match option {
-                    // The option's id may be the name of a mode.
-                    Some(option) if self.asks(handle, option) == Asks::Nothing => {
+                    // The id of an option whose mode is not known may be the name of a mode.
+                    Some(option) if behind.is_none() && self.asks(handle, option) == Asks::Nothing => {
                         guard(option, Asks::Nothing)?;
                         return self.guard_rules_of(handle, option, Asks::Nothing);
                     }
@@ -142,4 +143,11 @@ impl Registry {
         let by_agent = || self.agent(&agent).map_or(Asks::Unknown, |agent| agent.capabilities().asks(mode));
         marked.unwrap_or_else(by_agent)
     }
+}
+
+/// The mode to which an option of an open request leads.
+fn mode_behind(handle: &Handle, request: RequestId, option: &str) -> Option<String> {
+    let state = handle.log.state();
+    let open = state.requests.iter().find(|open| open.request == request)?;
+    open.ask.mode_behind(option).map(str::to_owned)
 }

@@ -9,18 +9,18 @@ use serde_json::Value;
 
 use super::{Registry, broken, gone, uses::Counted};
 use crate::{
-    Action, CommandId, DaemonEvent, Event, LogId, Millis, Principal, Refusal, RefusalCode, RequestId, Role,
-    Seq, SessionId,
+    Action, Actor, CommandId, DaemonEvent, Event, LogId, Millis, Principal, Refusal, RefusalCode, RequestId,
+    Role, Seq, SessionId,
     command::Stage,
     policy::{
-        Call, Judgement, Mode, Reading, Rule, RuleDraft, RuleId, RuleScope, RuleSet, Situation, check,
-        decide,
+        Call, Effect, Judgement, Mode, Reading, Rule, RuleDraft, RuleId, RuleScope, RuleSet, Situation,
+        check, decide,
         facts::Standing,
         resolve,
         rule::{BadRule, RULES, ScopeDraft},
     },
     ports::{Page, SessionQuery},
-    request::{Ask, Outcome, Request},
+    request::{Answer, Ask, Outcome, Request},
     session::state::State,
 };
 use sha2::{Digest as _, Sha256};
@@ -109,8 +109,53 @@ pub struct SimulatedRequest {
     pub request: RequestId,
     /// What was asked, in a line.
     pub title: String,
-    /// How the request ended: `allowed`, `denied`, or another word.
-    pub ended: String,
+    /// How the request ended.
+    pub ended: SimulatedEnd,
+}
+
+/// How a request of the past ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
+#[serde(rename_all = "lowercase")]
+pub enum SimulatedEnd {
+    /// A person, a rule or the mode allowed the call.
+    Allowed,
+    /// A person, a rule or the mode denied the call.
+    Denied,
+    /// Nobody answered before the deadline.
+    Expired,
+    /// The turn was interrupted.
+    Interrupted,
+    /// The agent took the request back.
+    Withdrawn,
+    /// The agent ended before anybody answered.
+    #[serde(rename = "not answered")]
+    NotAnswered,
+}
+
+impl SimulatedEnd {
+    fn of(outcome: &Outcome) -> Self {
+        match outcome {
+            Outcome::Answered { answer: Answer::Deny { .. }, .. } => Self::Denied,
+            Outcome::Answered { .. } => Self::Allowed,
+            Outcome::Expired => Self::Expired,
+            Outcome::Interrupted { .. } => Self::Interrupted,
+            Outcome::Withdrawn => Self::Withdrawn,
+            Outcome::AgentGone { .. } => Self::NotAnswered,
+        }
+    }
+
+    /// The end in words.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Allowed => "allowed",
+            Self::Denied => "denied",
+            Self::Expired => "expired",
+            Self::Interrupted => "interrupted",
+            Self::Withdrawn => "withdrawn",
+            Self::NotAnswered => "not answered",
+        }
+    }
 }
 
 /// Where a call is judged.
@@ -244,18 +289,8 @@ impl Registry {
 
     /// What would be decided about a call now. Nothing runs.
     pub async fn try_call(&self, who: &Principal, trial: Trial) -> Result<Judgement, Refusal> {
-        let Trial { tool: tool_name, input, folder, mode, session } = trial;
-        let ask = Ask::Permission {
-            tool_name,
-            input,
-            description: None,
-            changes: vec![],
-            reason: None,
-            blocked_path: None,
-            folder: None,
-            suggestions: vec![],
-            options: vec![],
-        };
+        let Trial { tool, input, folder, mode, session } = trial;
+        let ask = Ask::permission(tool, input);
         let here = if let Some(session) = session {
             Here::of(&self.snapshot(who, session).await?.state)
         } else {
@@ -409,28 +444,19 @@ impl Registry {
 
 impl Simulation {
     fn note(&mut self, session: SessionId, request: &Request, outcome: &Outcome, rule: &Rule) {
-        use crate::{Actor, policy::Effect, request::Answer};
         self.covered += 1;
-        let (ended, by_person) = match outcome {
-            Outcome::Answered { answer: Answer::Deny { .. }, by } => {
-                ("denied", matches!(by, Actor::Person { .. }))
-            }
-            Outcome::Answered { by, .. } => ("allowed", matches!(by, Actor::Person { .. })),
-            Outcome::Expired => ("expired", false),
-            Outcome::Interrupted { .. } => ("interrupted", false),
-            Outcome::Withdrawn => ("withdrawn", false),
-            Outcome::AgentGone { .. } => ("not answered", false),
-        };
+        let ended = SimulatedEnd::of(outcome);
+        let by_person = matches!(outcome, Outcome::Answered { by: Actor::Person { .. }, .. });
         self.asked += u32::from(by_person);
         let other = match rule.effect {
-            Effect::Allow => ended == "denied",
-            Effect::Deny => ended == "allowed",
+            Effect::Allow => ended == SimulatedEnd::Denied,
+            Effect::Deny => ended == SimulatedEnd::Allowed,
             Effect::Ask => false,
         };
         self.against += u32::from(by_person && other);
         if self.examples.len() < EXAMPLES {
             let (request, title) = (request.request, request.ask.title());
-            self.examples.push(SimulatedRequest { session, request, title, ended: ended.to_owned() });
+            self.examples.push(SimulatedRequest { session, request, title, ended });
         }
     }
 }

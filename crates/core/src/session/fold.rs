@@ -8,11 +8,11 @@ use crate::{
     Action, Actor, Event, Millis, RequestId, Seq,
     command::{ActionName, Stage},
     event::{
-        AgentInfo, Durability, ExitReason, Setting, TaskStatus, TurnOrigin, TurnOutcome, TurnResult,
-        plain_text,
+        AgentInfo, AgentStart, Durability, Exit, ExitReason, Setting, TaskStatus, TurnOrigin, TurnOutcome,
+        TurnResult, plain_text,
     },
     log::Folded,
-    policy::{Effect, Rule},
+    policy::{Effect, Rule, RuleId},
     request::Outcome,
 };
 
@@ -47,6 +47,57 @@ impl State {
 
     fn close_item(&mut self, item: &str) {
         self.items.retain(|open| open.item != item);
+    }
+
+    fn take_imported(&mut self, past: &str, copy: bool, at: Millis) {
+        // No agent runs; a prompt starts it.
+        self.summary.status = Status::Terminated;
+        // What others have used before does not count here.
+        self.used = Used::default();
+        self.budget = first_budget(self.spec.budget, at);
+        if !copy {
+            self.agent.agent_session = Some(past.to_owned());
+            self.summary.agent_session = Some(past.to_owned());
+        }
+    }
+
+    fn agent_starts(&mut self) {
+        self.summary.status = Status::Starting;
+        self.summary.error = None;
+        self.summary.asleep = false;
+        self.pid = None;
+        self.agent.own_mode = None;
+        self.stopped = false;
+    }
+
+    fn agent_ended(&mut self, exit: &Exit) {
+        self.pid = None;
+        self.activity = None;
+        self.agent.own_mode = None;
+        self.summary.asleep = exit.reason == ExitReason::Idle;
+        let failed = exit.reason.is_error();
+        self.summary.status = if failed { Status::Error } else { Status::Terminated };
+        self.summary.error = failed.then(|| exit.message.clone());
+        // The entries with which a new daemon settles the last one's work are no activity of the session. They all have
+        // one time, and this entry is the last of them.
+        if exit.reason == ExitReason::DaemonGone && self.active_before != Millis(0) {
+            self.summary.active_at = self.active_before;
+        }
+    }
+
+    fn add_rule(&mut self, rule: Rule) {
+        self.session_rules.retain(|known| known.rule != rule.rule);
+        self.session_rules.push(rule);
+        self.list_rules();
+    }
+
+    /// Removes the rule with this id; without an id, every rule with this text.
+    fn remove_rule(&mut self, text: &str, rule: Option<&RuleId>) {
+        self.session_rules.retain(|known| match rule {
+            Some(rule) => known.rule != *rule,
+            None => known.text != text,
+        });
+        self.list_rules();
     }
 
     fn take_info(&mut self, info: &AgentInfo) {
@@ -205,27 +256,14 @@ impl Folded for State {
             Event::SessionArchived { archived } => self.summary.archived = *archived,
             Event::Imported { past, copy, capabilities, .. } => {
                 self.capabilities = (**capabilities).clone();
-                // No agent runs; a prompt starts it.
-                self.summary.status = Status::Terminated;
-                // What others have used before does not count here.
-                self.used = Used::default();
-                self.budget = first_budget(self.spec.budget, at);
-                if !copy {
-                    self.agent.agent_session = Some(past.clone());
-                    self.summary.agent_session = Some(past.clone());
-                }
+                self.take_imported(past, *copy, at);
             }
             Event::AgentStarting { generation, capabilities, .. } => {
                 self.generation = *generation;
                 self.capabilities = (**capabilities).clone();
-                self.summary.status = Status::Starting;
-                self.summary.error = None;
-                self.summary.asleep = false;
-                self.pid = None;
-                self.agent.own_mode = None;
-                self.stopped = false;
+                self.agent_starts();
             }
-            Event::AgentStarted { pid, version, capabilities, .. } => {
+            Event::AgentStarted(AgentStart { pid, version, capabilities, .. }) => {
                 self.pid = *pid;
                 self.capabilities = (**capabilities).clone();
                 if version.is_some() {
@@ -242,20 +280,7 @@ impl Folded for State {
                     (None, _) => Status::Idle,
                 };
             }
-            Event::AgentExited { exit, .. } => {
-                self.pid = None;
-                self.activity = None;
-                self.agent.own_mode = None;
-                self.summary.asleep = exit.reason == ExitReason::Idle;
-                let failed = exit.reason.is_error();
-                self.summary.status = if failed { Status::Error } else { Status::Terminated };
-                self.summary.error = failed.then(|| exit.message.clone());
-                // The entries with which a new daemon settles the last one's work are no activity of the session. They
-                // all have one time, and this entry is the last of them.
-                if exit.reason == ExitReason::DaemonGone && self.active_before != Millis(0) {
-                    self.summary.active_at = self.active_before;
-                }
-            }
+            Event::AgentExited { exit, .. } => self.agent_ended(exit),
             Event::TurnStarted { turn, origin } => {
                 self.turn = Some(OpenTurn { turn: *turn, origin: *origin, started_at: at });
                 self.summary.turns = *turn;
@@ -350,21 +375,12 @@ impl Folded for State {
             Event::Receipt { command, stage } => self.take_receipt(*command, stage),
             Event::SettingChanged { setting } => self.take_setting(setting),
             Event::RuleAdded { tool_name, rule } => {
-                let rule = match rule {
-                    Some(rule) => (**rule).clone(),
-                    None => Rule::of_session(self.summary.session, seq, at, by, Effect::Allow, tool_name),
-                };
-                self.session_rules.retain(|known| known.rule != rule.rule);
-                self.session_rules.push(rule);
-                self.list_rules();
+                let of_session =
+                    || Rule::of_session(self.summary.session, seq, at, by, Effect::Allow, tool_name);
+                let rule = rule.as_ref().map_or_else(of_session, |rule| (**rule).clone());
+                self.add_rule(rule);
             }
-            Event::RuleRemoved { tool_name, rule } => {
-                self.session_rules.retain(|known| match rule {
-                    Some(rule) => known.rule != *rule,
-                    None => known.text != *tool_name,
-                });
-                self.list_rules();
-            }
+            Event::RuleRemoved { tool_name, rule } => self.remove_rule(tool_name, rule.as_ref()),
             Event::DeadlineChanged { request: Some(request), deadline, .. } => {
                 if let Some(open) = self.requests.iter_mut().find(|open| open.request == *request) {
                     open.deadline = *deadline;

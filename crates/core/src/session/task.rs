@@ -6,9 +6,11 @@
 mod budgets;
 mod ending;
 mod judging;
+mod mail;
 mod origin;
 mod publishing;
 mod starting;
+mod waiting;
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -18,12 +20,14 @@ use std::{
 };
 
 use tokio::{
-    sync::{Notify, mpsc, oneshot, watch},
+    sync::{mpsc, oneshot, watch},
     time::{Instant, sleep_until},
 };
 
+use self::waiting::{asked_for, board, has_room, looked, refused, take_reports, visible};
 pub(crate) use self::{
     judging::Ground,
+    mail::{AgentsAtShutdown, Handle, MAILBOX, Mail},
     origin::{DELETED, ORIGINS, Origin, copied_upto},
 };
 use super::{
@@ -37,24 +41,17 @@ use super::{
 };
 use crate::{
     Action, LogId, Millis, Refusal, RefusalCode, RequestId, Seq, SessionId,
-    command::{Command, CommandKey, Receipt},
+    command::CommandKey,
     event::{Exit, ExitReason},
-    log::{
-        Log, Tip, Writer,
-        delivery::{Closed, Presence},
-    },
+    log::{Writer, delivery::Closed},
     policy::{Facts, RuleSet, Spending},
-    ports::{Agent, AgentLink, Boxed, Clock, Instruction, Report, StoreError, StoreHealth},
+    ports::{Agent, AgentLink, Boxed, Clock, Report, StoreError, StoreHealth},
     registry::{
-        Asked, Daemon, LiveSessionsRef,
+        Daemon, LiveSessionsRef,
         ledger::{Ledger, User},
         lent::LentBySession,
     },
 };
-
-/// Commands that wait for the session task. A full mailbox means that the task is overloaded; senders are asked to
-/// wait.
-pub(crate) const MAILBOX: usize = 64;
 
 /// How many reports are taken at once: one fold, one publication, one wake-up of the readers.
 const REPORT_BATCH: usize = 64;
@@ -79,45 +76,6 @@ const STALLED_AFTER: Duration = Duration::from_millis(75);
 
 /// The session's line in lists is written at most this often if only its time has changed.
 const SUMMARY_EVERY: i64 = 1000;
-
-/// Messages to the task.
-#[derive(Debug)]
-pub(crate) enum Mail {
-    /// Run this command. The answer comes at once; it holds when its entry is visible.
-    Command { command: Box<Command>, reply: oneshot::Sender<Result<Receipt, Refusal>> },
-    /// Start the agent of a new session.
-    Begin,
-    /// An accepted prompt comes again: if the daemon's end parked it, start the agent. Without a key, any parked prompt
-    /// counts.
-    Again { key: Option<CommandKey>, reply: oneshot::Sender<Result<(), Refusal>> },
-    /// End the task, and first the agent unless it is to be kept: after the running turn or this time.
-    ShutDown { grace: Duration, agents: AgentsAtShutdown, reply: oneshot::Sender<()> },
-    /// End the agent and the log.
-    Delete { reply: oneshot::Sender<()> },
-}
-
-/// An open session.
-#[derive(Debug)]
-pub(crate) struct Handle {
-    pub(crate) id: SessionId,
-    pub(crate) log: Arc<Log<State>>,
-    pub(crate) mailbox: mpsc::Sender<Mail>,
-    pub(crate) presence: watch::Sender<Arc<Vec<Presence>>>,
-    /// Prompts that are held back from the agent, and by how many holders.
-    pub(crate) held: watch::Sender<HashMap<CommandKey, u32>>,
-    /// Stops and interrupts the agent while nothing can be recorded.
-    pub(crate) agent: StopHandle,
-    pub(crate) asked: Asked,
-}
-
-/// What a shutdown does with running agents.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum AgentsAtShutdown {
-    /// They end.
-    End,
-    /// Those that outlive the daemon go on; the others end.
-    Keep,
-}
 
 /// How the task must end.
 #[derive(Debug)]
@@ -510,60 +468,4 @@ fn lost_exit(message: &str) -> Exit {
         message: message.to_owned(),
         stderr: String::new(),
     }
-}
-
-async fn take_reports(reports: Option<&mut mpsc::Receiver<Report>>, into: &mut Vec<Report>) -> usize {
-    match reports {
-        Some(reports) => reports.recv_many(into, REPORT_BATCH).await,
-        None => std::future::pending().await,
-    }
-}
-
-/// Waits for what is known of the disk.
-async fn looked(looking: &mut Option<Boxed<'static, Facts>>) -> Facts {
-    match looking {
-        Some(looking) => looking.await,
-        None => std::future::pending().await,
-    }
-}
-
-/// Waits until the agent has room for another instruction, or is gone.
-async fn has_room(instructions: Option<mpsc::Sender<Instruction>>) {
-    match instructions {
-        // A closed queue is followed by the exit report.
-        Some(instructions) => drop(instructions.reserve().await),
-        None => std::future::pending().await,
-    }
-}
-
-/// Waits for the berth of a start.
-async fn board(boarding: &mut Option<Boxed<'static, Result<Berth, Refusal>>>) -> Result<Berth, Refusal> {
-    match boarding {
-        Some(boarding) => boarding.await,
-        None => std::future::pending().await,
-    }
-}
-
-/// Waits until a resting agent must make room.
-async fn asked_for(room: Option<Arc<Notify>>) {
-    match room {
-        Some(room) => room.notified().await,
-        None => std::future::pending().await,
-    }
-}
-
-/// Waits until more is visible, if something waits for that.
-async fn visible(tips: &mut watch::Receiver<Tip>, wanted: bool) {
-    if wanted {
-        // The sender lives in the log that the task holds.
-        let _ = tips.changed().await;
-    } else {
-        std::future::pending::<()>().await;
-    }
-}
-
-/// Waits until the log was closed while its task runs, which happens only if the store refused a write.
-async fn refused(closings: &mut watch::Receiver<Tip>) {
-    // The sender lives in the log that the task holds.
-    let _ = closings.wait_for(|tip| tip.closed.is_some()).await;
 }

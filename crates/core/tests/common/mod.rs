@@ -8,7 +8,7 @@ use std::{
 
 use portolan_core::{
     Action, Capabilities, CommandId, Event, Seq, SessionId, SessionSpec,
-    capabilities::Asks,
+    capabilities::{Asks, ToolSpelling},
     event::Content,
     log::delivery::{Delivery, Mode, Start},
     policy::{Effect, Rule, RuleDraft, rule::ScopeDraft},
@@ -43,6 +43,7 @@ pub(crate) fn capabilities() -> Capabilities {
             .map(|(mode, asks)| (mode.to_owned(), asks))
             .into(),
         options: SpecOption::ALL.to_vec(),
+        tool_spelling: ToolSpelling { any_rest: Some(":*)"), server: Some("mcp__") },
         ..Capabilities::default()
     }
 }

@@ -108,17 +108,8 @@ impl Life {
         if !text.ends_with('!') {
             return self.say(&text).await;
         }
-        let ask = Ask::Permission {
-            tool_name: "Shout".into(),
-            input: serde_json::json!({ "text": text }),
-            description: Some("say it loudly".into()),
-            changes: vec![],
-            reason: None,
-            blocked_path: None,
-            folder: None,
-            suggestions: vec![],
-            options: vec![],
-        };
+        let ask = Ask::permission("Shout", serde_json::json!({ "text": text }))
+            .with_description("say it loudly".to_owned());
         self.said += 1;
         let key = format!("{}-{}", self.generation, self.said);
         self.asked = Some(text);

@@ -271,34 +271,16 @@ pub fn detail(input: &Value) -> String {
 
 #[cfg(test)]
 mod tests {
-    use portolan_core::request::Choice;
-
     use super::*;
 
     fn permission(input: Value) -> Ask {
-        Ask::Permission {
-            tool_name: "Bash".into(),
-            input,
-            description: Some("List the folder".into()),
-            changes: vec![],
-            reason: None,
-            blocked_path: None,
-            folder: None,
-            suggestions: vec![json!({ "type": "setMode", "mode": "acceptEdits" })],
-            options: vec![],
-        }
+        Ask::permission("Bash", input)
+            .with_description("List the folder".to_owned())
+            .with_suggestions(vec![json!({ "type": "setMode", "mode": "acceptEdits" })])
     }
 
     fn question(text: &str, labels: &[&str], multiple: bool, free_text: bool) -> Question {
-        let choice = |label: &&str| Choice { label: (*label).into(), description: None };
-        Question {
-            question: text.into(),
-            header: None,
-            choices: labels.iter().map(choice).collect(),
-            multiple,
-            free_text,
-            secret: false,
-        }
+        Question { multiple, free_text, ..portolan_testkit::sessions::question(text, labels) }
     }
 
     fn form(properties: Value, required: &[&str]) -> Ask {

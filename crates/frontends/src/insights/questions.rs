@@ -134,7 +134,6 @@ fn chosen(question: &Question, text: &str) -> Result<Vec<String>, String> {
 
 #[cfg(test)]
 mod tests {
-    use portolan_core::request::Choice;
     use serde_json::json;
 
     use super::*;
@@ -142,15 +141,7 @@ mod tests {
     const SESSION: SessionId = SessionId::from_u128(1);
 
     fn question(text: &str, labels: &[&str], multiple: bool) -> Question {
-        let choice = |label: &&str| Choice { label: (*label).into(), description: None };
-        Question {
-            question: text.into(),
-            header: None,
-            choices: labels.iter().map(choice).collect(),
-            multiple,
-            free_text: true,
-            secret: false,
-        }
+        Question { multiple, free_text: true, ..portolan_testkit::sessions::question(text, labels) }
     }
 
     fn request(ask: Ask) -> Request {

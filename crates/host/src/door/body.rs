@@ -12,7 +12,7 @@ use axum::{
 };
 use http::{HeaderMap, StatusCode, header};
 use http_body_util::Limited;
-use hyper::body::{Body as HttpBody, Frame, SizeHint};
+use hyper::body::Body as _;
 use portolan_core::RefusalCode;
 use serde::de::DeserializeOwned;
 
@@ -22,6 +22,7 @@ use super::{
     guard::Guest,
     lasting::{StayOver, put_out},
     settings::{DoorLimits, JSON_DEPTH},
+    watched::{self, Polled, Watch, Watched},
 };
 
 /// Puts the bounds around a body. A body that declares too great a length is refused unread.
@@ -34,8 +35,8 @@ pub(super) fn bounded(headers: &HeaderMap, body: Body, most: Most) -> Result<Bod
     if body.is_end_stream() {
         return Ok(body);
     }
-    let in_time = Timed { body, end: Box::pin(tokio::time::sleep(most.time)) };
-    Ok(Body::new(Limited::new(in_time, most.bytes)))
+    let watch = InTime(Box::pin(tokio::time::sleep(most.time)));
+    Ok(Body::new(Limited::new(Watched { body, watch }, most.bytes)))
 }
 
 /// The bounds of a body, in bytes and in time.
@@ -64,36 +65,19 @@ fn too_long() -> Denied {
     Denied::new(StatusCode::PAYLOAD_TOO_LARGE, RefusalCode::Invalid, "the request's body is too long")
 }
 
-/// A body that must be complete by a certain time: a slow sender holds nothing for long.
-struct Timed {
-    body: Body,
-    end: Pin<Box<tokio::time::Sleep>>,
-}
+/// A body must be complete by a certain time: a slow sender holds nothing for long.
+struct InTime(Pin<Box<tokio::time::Sleep>>);
 
 #[derive(Debug, thiserror::Error)]
 #[error("the request's body took too long")]
 struct TooSlow;
 
-impl HttpBody for Timed {
-    type Data = Bytes;
-    type Error = axum::BoxError;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
-        if let Poll::Ready(frame) = Pin::new(&mut self.body).poll_frame(context) {
-            return Poll::Ready(frame.map(|frame| frame.map_err(Into::into)));
+impl Watch for InTime {
+    fn poll(&mut self, body: &mut Body, context: &mut Context<'_>) -> Polled {
+        match watched::next(body, context) {
+            Poll::Ready(frame) => Poll::Ready(frame),
+            Poll::Pending => self.0.as_mut().poll(context).map(|()| Some(Err(TooSlow.into()))),
         }
-        self.end.as_mut().poll(context).map(|()| Some(Err(TooSlow.into())))
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
     }
 }
 

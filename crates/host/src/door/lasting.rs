@@ -1,19 +1,19 @@
 //! Request and response bodies that last no longer than their guest's stay.
 
 use std::{
-    pin::Pin,
-    task::{Context, Poll},
+    task::{Context, Poll, ready},
     time::Duration,
 };
 
-use axum::body::{Body, Bytes};
+use axum::body::Body;
 use http::StatusCode;
-use hyper::body::{Body as HttpBody, Frame, SizeHint};
+use hyper::body::Body as _;
 use portolan_core::{RefusalCode, ports::Boxed};
 
 use super::{
     denied::Denied,
     stay::{Over, Stay},
+    watched::{self, Polled, Watch, Watched},
 };
 
 /// The refusal for a guest whose stay is over.
@@ -33,45 +33,28 @@ pub(super) struct StayOver(pub(super) Over);
 /// The body of a request. The guard ends the whole request when the stay is over. Here every later piece is checked
 /// too, including the last one, so that nothing acts on a body that was complete too late.
 pub(super) fn request(body: Body, stay: Stay) -> Body {
-    if body.is_end_stream() { body } else { Body::new(While { body, stay }) }
+    if body.is_end_stream() { body } else { Body::new(Watched { body, watch: While(stay) }) }
 }
 
-struct While {
-    body: Body,
-    stay: Stay,
-}
+struct While(Stay);
 
-impl HttpBody for While {
-    type Data = Bytes;
-    type Error = axum::BoxError;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
-        let frame = std::task::ready!(Pin::new(&mut self.body).poll_frame(context));
-        match self.stay.ended() {
-            Some(why) => Poll::Ready(Some(Err(StayOver(why).into()))),
-            None => Poll::Ready(frame.map(|frame| frame.map_err(Into::into))),
-        }
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
+impl Watch for While {
+    fn poll(&mut self, body: &mut Body, context: &mut Context<'_>) -> Polled {
+        let frame = ready!(watched::next(body, context));
+        Poll::Ready(match self.0.ended() {
+            Some(why) => Some(Err(StayOver(why).into())),
+            None => frame,
+        })
     }
 }
 
 /// The body of a response: ended when the stay is over and the moment for a farewell has passed.
 pub(super) fn response(body: Body, stay: Stay, farewell: Duration) -> Body {
-    if body.is_end_stream() { body } else { Body::new(Until { body, stay, farewell, over: None }) }
+    let watch = Until { stay, farewell, over: None };
+    if body.is_end_stream() { body } else { Body::new(Watched { body, watch }) }
 }
 
 struct Until {
-    body: Body,
     stay: Stay,
     farewell: Duration,
     /// Waits for the end. Most bodies are complete at once and need no wait.
@@ -95,31 +78,16 @@ impl Until {
     }
 }
 
-impl HttpBody for Until {
-    type Data = Bytes;
-    type Error = axum::BoxError;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
-        let this = &mut *self;
-        if this.stay.is_over()
-            && let Poll::Ready(why) = this.poll_over(context)
+impl Watch for Until {
+    fn poll(&mut self, body: &mut Body, context: &mut Context<'_>) -> Polled {
+        if self.stay.is_over()
+            && let Poll::Ready(why) = self.poll_over(context)
         {
             return Poll::Ready(Some(Err(StayOver(why).into())));
         }
-        if let Poll::Ready(frame) = Pin::new(&mut this.body).poll_frame(context) {
-            return Poll::Ready(frame.map(|frame| frame.map_err(Into::into)));
+        match watched::next(body, context) {
+            Poll::Ready(frame) => Poll::Ready(frame),
+            Poll::Pending => self.poll_over(context).map(|why| Some(Err(StayOver(why).into()))),
         }
-        this.poll_over(context).map(|why| Some(Err(StayOver(why).into())))
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
     }
 }

@@ -39,6 +39,7 @@ mod tickets;
 mod tls;
 mod tokens;
 mod upgrade;
+mod watched;
 
 pub use access::{
     AccessCheck, Arrival, BadName, COOKIE, HEALTH_PATH, KEY_HEADER, LOGIN_PATH, WEBSOCKET_PATH, Witness,

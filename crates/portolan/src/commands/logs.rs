@@ -3,7 +3,7 @@
 use std::{io::SeekFrom, path::Path, time::Duration};
 
 use portolan_client::frames::{self, Inbound};
-use portolan_core::{Event, Seq, SessionId, entry::Decoded};
+use portolan_core::{Event, Seq, SessionId, entry::Decoded, event::AgentStart};
 use tokio::io::{AsyncReadExt as _, AsyncSeekExt as _};
 
 use super::Context;
@@ -163,7 +163,7 @@ fn show(format: Format, line: &str) -> Outcome {
 fn remarks(format: Format, entry: &Decoded<Event>, frame: &str) -> Vec<String> {
     let texts: Vec<String> = match &entry.event {
         Event::AgentStarting { generation, .. } => vec![format!("start number {generation} of the agent")],
-        Event::AgentStarted { pid, version, .. } => {
+        Event::AgentStarted(AgentStart { pid, version, .. }) => {
             let pid = pid.map_or_else(|| "none".to_owned(), |pid| pid.to_string());
             vec![format!(
                 "running, pid {pid}, version {}",

@@ -344,7 +344,7 @@ fn simulated(line: &str, found: &Simulation) -> String {
         text.push_str("examples:\n");
     }
     for example in examples {
-        let _ = writeln!(text, "  {}  {}", example.ended, clean::line(&example.title));
+        let _ = writeln!(text, "  {}  {}", example.ended.words(), clean::line(&example.title));
     }
     text
 }

@@ -101,17 +101,8 @@ fn diff() -> FileChange {
 }
 
 fn asked(number: u64, tool: &str, changes: Vec<FileChange>) -> Event {
-    let ask = Ask::Permission {
-        tool_name: "Bash".into(),
-        input: json!({"command": "rm -rf \u{1b}[8m/\u{1b}[0m tmp\nls", "description": "Clean up"}),
-        description: Some("Clean up".into()),
-        changes,
-        reason: None,
-        blocked_path: None,
-        folder: None,
-        suggestions: vec![],
-        options: vec![],
-    };
+    let input = json!({"command": "rm -rf \u{1b}[8m/\u{1b}[0m tmp\nls", "description": "Clean up"});
+    let ask = Ask::permission("Bash", input).with_description("Clean up".to_owned()).with_changes(changes);
     let request = Request { tool: Some(tool.into()), ..portolan_testkit::sessions::request(number, ask) };
     Event::RequestOpened { request: Box::new(request) }
 }

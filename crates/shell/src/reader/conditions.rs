@@ -123,24 +123,16 @@ impl Reader<'_, '_, '_> {
                     depth = depth.checked_sub(1).ok_or(Unreadable::NotKnown("this regular expression"))?;
                     self.at += 1;
                 }
-                Some(b'\'') => {
-                    self.at += 1;
-                    self.single_quoted()?;
-                }
-                Some(b'"') => {
-                    self.at += 1;
-                    self.double_quoted(&mut out)?;
-                }
-                Some(b'$') => self.dollar(&mut out, Quoting::Outside(Place::Value))?,
-                Some(b'`') => self.backquoted(&mut out, Quoting::Outside(Place::Value))?,
                 Some(b'\\') => {
                     self.at += 1;
                     if matches!(self.char_outside_of_quotes()?, None | Some('\n')) {
                         return Err(Unreadable::NotKnown("a continued line in a word"));
                     }
                 }
-                Some(_) => {
-                    self.char_outside_of_quotes()?;
+                Some(byte) => {
+                    if !self.quoted_or_expanded(byte, &mut out, Quoting::Outside(Place::Value))? {
+                        self.char_outside_of_quotes()?;
+                    }
                 }
             }
         }

@@ -189,18 +189,10 @@ impl Reader<'_, '_, '_> {
                         return Err(Unreadable::NotKnown("a continued line in `${...}`"));
                     }
                 }
-                Some(b'\'') => {
-                    self.at += 1;
-                    self.single_quoted()?;
-                }
-                Some(b'"') => {
-                    self.at += 1;
-                    self.double_quoted(&mut out)?;
-                }
-                Some(b'$') => self.dollar(&mut out, quoting)?,
-                Some(b'`') => self.backquoted(&mut out, quoting)?,
-                Some(_) => {
-                    self.char_outside_of_quotes()?;
+                Some(byte) => {
+                    if !self.quoted_or_expanded(byte, &mut out, quoting)? {
+                        self.char_outside_of_quotes()?;
+                    }
                 }
             }
         }

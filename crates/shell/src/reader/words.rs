@@ -42,29 +42,13 @@ impl<'t> Reader<'t, '_, '_> {
                 |out: &WrittenWord, unknown| Some(Cut { before: out.word.clone(), at: self.at, unknown });
             match byte {
                 b' ' | b'\t' | b'\n' | b';' | b'&' | b'|' | b'(' | b')' => break,
+                b'<' | b'>' if self.byte_after(1) != Some(b'(') => break,
                 b'<' | b'>' => {
-                    if self.byte_after(1) != Some(b'(') {
-                        break;
-                    }
-                    if self.at != start && self.byte_before() != Some(b'=') {
-                        return Err(Unreadable::NotKnown("a process substitution within a word"));
-                    }
-                    out.plain = None;
-                    out.is_process = self.at == start;
-                    self.at += 2;
-                    let inner = self.substituted_list()?;
-                    if matches!(&inner, Inner::List(list) if list.items.is_empty()) {
-                        // Bash leaves out the word.
-                        return Err(Unreadable::NotKnown("an empty process substitution"));
-                    }
-                    out.inside.push(inner);
-                    out.word.push_unknown(Unknown::Substitution);
+                    self.process_substitution(start, &mut out)?;
                     continue;
                 }
+                b'\\' if self.byte_after(1) == Some(b'\n') => break,
                 b'\\' => {
-                    if self.byte_after(1) == Some(b'\n') {
-                        break;
-                    }
                     self.at += 1;
                     out.plain = None;
                     match self.char_outside_of_quotes()? {
@@ -72,24 +56,8 @@ impl<'t> Reader<'t, '_, '_> {
                         None => return Err(Unreadable::Unexpected("a backslash at the end")),
                     }
                 }
-                b'\'' => {
-                    out.plain = None;
-                    self.at += 1;
-                    let text = self.single_quoted()?;
-                    out.word.push_text(text);
-                }
-                b'"' => {
-                    out.plain = None;
-                    self.at += 1;
-                    self.double_quoted(&mut out)?;
-                }
-                b'$' => {
-                    out.plain = None;
-                    self.dollar(&mut out, Quoting::Outside(place))?;
-                }
-                b'`' => {
-                    out.plain = None;
-                    self.backquoted(&mut out, Quoting::Outside(place))?;
+                b'\'' | b'"' | b'$' | b'`' => {
+                    self.quoted_or_expanded(byte, &mut out, Quoting::Outside(place))?;
                 }
                 b'*' | b'?' if place == Place::Argument => {
                     out.plain = None;
@@ -102,19 +70,7 @@ impl<'t> Reader<'t, '_, '_> {
                     self.at += 1;
                     out.word.push_text("[");
                 }
-                b'~' if self.at == tilde_at => {
-                    out.plain = None;
-                    self.at += 1;
-                    let name_at = self.at;
-                    while self.byte().is_some_and(is_user) {
-                        self.at += 1;
-                    }
-                    out.word.push_unknown(Unknown::Tilde);
-                    if self.at > name_at {
-                        // `~ada` is the home folder of somebody else, and `~-` is none.
-                        out.word.push_unknown(Unknown::Variable);
-                    }
-                }
+                b'~' if self.at == tilde_at => self.tilde(&mut out),
                 _ => {
                     match byte {
                         b'{' if place == Place::Argument => {
@@ -155,17 +111,80 @@ impl<'t> Reader<'t, '_, '_> {
             (bracket, brace) => bracket.or(brace),
         };
         if let Some(cut) = cut {
-            let splits = out.word.splits;
-            out.word = cut.before;
-            out.word.push_unknown(cut.unknown);
-            // A wildcard stands for no `/`, and braces for no `..`; but what was cut off may have them.
-            let more = if cut.unknown == Unknown::Glob { "/" } else { ".." };
-            if self.text[cut.at..self.at].contains(more) {
-                out.word.push_unknown(Unknown::Variable);
-            }
-            out.word.splits = splits;
+            out.word = self.cut_off(cut, out.word.splits);
         }
         Ok(Some(out))
+    }
+
+    /// What begins with this byte, if it is quoted or expanded; otherwise `false`, and nothing is taken.
+    pub(super) fn quoted_or_expanded(
+        &mut self,
+        byte: u8,
+        out: &mut WrittenWord,
+        quoting: Quoting,
+    ) -> Result<bool, Unreadable> {
+        match byte {
+            b'\'' => {
+                self.at += 1;
+                let text = self.single_quoted()?;
+                out.word.push_text(text);
+            }
+            b'"' => {
+                self.at += 1;
+                self.double_quoted(out)?;
+            }
+            b'$' => self.dollar(out, quoting)?,
+            b'`' => self.backquoted(out, quoting)?,
+            _ => return Ok(false),
+        }
+        out.plain = None;
+        Ok(true)
+    }
+
+    /// `<(...)` or `>(...)`, in a word that begins at `start`.
+    fn process_substitution(&mut self, start: usize, out: &mut WrittenWord) -> Result<(), Unreadable> {
+        if self.at != start && self.byte_before() != Some(b'=') {
+            return Err(Unreadable::NotKnown("a process substitution within a word"));
+        }
+        out.plain = None;
+        out.is_process = self.at == start;
+        self.at += 2;
+        let inner = self.substituted_list()?;
+        if matches!(&inner, Inner::List(list) if list.items.is_empty()) {
+            // Bash leaves out the word.
+            return Err(Unreadable::NotKnown("an empty process substitution"));
+        }
+        out.inside.push(inner);
+        out.word.push_unknown(Unknown::Substitution);
+        Ok(())
+    }
+
+    /// `~`, and the name behind it.
+    fn tilde(&mut self, out: &mut WrittenWord) {
+        out.plain = None;
+        self.at += 1;
+        let name_at = self.at;
+        while self.byte().is_some_and(is_user) {
+            self.at += 1;
+        }
+        out.word.push_unknown(Unknown::Tilde);
+        if self.at > name_at {
+            // `~ada` is the home folder of somebody else, and `~-` is none.
+            out.word.push_unknown(Unknown::Variable);
+        }
+    }
+
+    /// A word up to where it is no longer known; it may become several words if `splits`.
+    fn cut_off(&self, cut: Cut, splits: bool) -> Word {
+        let mut word = cut.before;
+        word.push_unknown(cut.unknown);
+        // A wildcard stands for no `/`, and braces for no `..`; but what was cut off may have them.
+        let more = if cut.unknown == Unknown::Glob { "/" } else { ".." };
+        if self.text[cut.at..self.at].contains(more) {
+            word.push_unknown(Unknown::Variable);
+        }
+        word.splits = splits;
+        word
     }
 
     /// Is the `[` that comes next a word of its own, as in `[ -f x ]`?

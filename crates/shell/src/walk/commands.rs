@@ -123,24 +123,24 @@ impl Walk {
                 Step::None | Step::Alone => break Some(name),
                 Step::Hidden(hidden, kind) => {
                     peeled.hidden.push(hidden);
-                    peeled.wrappers.push(Wrapper { name, kind });
+                    peeled.wrappers.push(Wrapper { name, kind, user: None });
                     break None;
                 }
-                Step::Behind { kind, words, assignments } => {
+                Step::Behind { kind, words, assignments, user } => {
                     for (name, value) in assignments {
                         self.facts.set(&name, &value);
                         peeled.assignments.push(assignment(&name, value));
                     }
-                    peeled.wrappers.push(Wrapper { name, kind });
+                    peeled.wrappers.push(Wrapper { name, kind, user });
                     peeled.at += words;
                 }
                 Step::Replacing { kind, words, mark } => {
-                    peeled.wrappers.push(Wrapper { name, kind });
+                    peeled.wrappers.push(Wrapper { name, kind, user: None });
                     peeled.at += words;
                     feed(&mut peeled, mark.as_deref());
                 }
-                Step::Text { kind, words, text, text_at } => {
-                    peeled.wrappers.push(Wrapper { name: name.clone(), kind });
+                Step::Text { kind, words, text, text_at, user } => {
+                    peeled.wrappers.push(Wrapper { name: name.clone(), kind, user });
                     let start = peeled.at;
                     peeled.at += words;
                     let Some(text) = text else {

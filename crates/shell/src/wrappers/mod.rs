@@ -19,12 +19,19 @@ pub(crate) enum Step {
     Alone,
     /// It cannot be told where what it runs begins.
     Hidden(Hidden, WrapperKind),
-    /// The command begins behind so many words. These variables are set for it.
-    Behind { kind: WrapperKind, words: usize, assignments: Vec<(String, Word)> },
+    /// The command begins behind so many words. These variables are set for it, and it runs as this user.
+    Behind { kind: WrapperKind, words: usize, assignments: Vec<(String, Word)>, user: Option<String> },
     /// The command begins behind so many words, and gets more: for the mark, or at its end.
     Replacing { kind: WrapperKind, words: usize, mark: Option<String> },
-    /// A shell runs this text, if it is known, behind so many words; one of them may be the text itself.
-    Text { kind: WrapperKind, words: usize, text: Option<String>, text_at: Option<usize> },
+    /// A shell runs this text, if it is known, behind so many words; one of them may be the text itself. It runs as this
+    /// user.
+    Text {
+        kind: WrapperKind,
+        words: usize,
+        text: Option<String>,
+        text_at: Option<usize>,
+        user: Option<String>,
+    },
 }
 
 /// The rows of each wrapper, in their order.
@@ -102,6 +109,7 @@ fn apply(spec: &Spec, name: &str, words: &[Word], at: usize) -> Result<Step, Hid
             read = Read { at: more.at, found: [read.found, more.found].concat(), ..more };
         }
     }
+    let user = user(spec, &read, words);
     for (option, value) in &read.found {
         let setting = value.as_ref().and_then(Word::literal);
         if option == "o"
@@ -117,7 +125,7 @@ fn apply(spec: &Spec, name: &str, words: &[Word], at: usize) -> Result<Step, Hid
         && words.get(read.at).is_some_and(|word| word.is("-c") || word.is("--command"))
     {
         let text = words.get(read.at + 1).and_then(Word::literal).map(Cow::into_owned);
-        return Ok(Step::Text { kind, words: read.at, text, text_at: None });
+        return Ok(Step::Text { kind, words: read.at, text, text_at: None, user });
     }
     let mut assignments = Vec::new();
     if spec.rest == Rest::Assignments {
@@ -144,9 +152,11 @@ fn apply(spec: &Spec, name: &str, words: &[Word], at: usize) -> Result<Step, Hid
         };
     }
     Ok(match spec.rest {
-        Rest::TextOrCommand if read.has(&["x", "exec"]) => Step::Behind { kind, words: at, assignments },
+        Rest::TextOrCommand if read.has(&["x", "exec"]) => {
+            Step::Behind { kind, words: at, assignments, user }
+        }
         Rest::Text | Rest::TextOrCommand => {
-            Step::Text { kind, words: at, text: joined(&words[at..]), text_at: None }
+            Step::Text { kind, words: at, text: joined(&words[at..]), text_at: None, user }
         }
         Rest::Fed => {
             let mark = match read.value(&["I", "J", "i", "replace"]) {
@@ -159,13 +169,30 @@ fn apply(spec: &Spec, name: &str, words: &[Word], at: usize) -> Result<Step, Hid
             };
             Step::Replacing { kind, words: at, mark }
         }
-        _ => Step::Behind { kind, words: at, assignments },
+        _ => Step::Behind { kind, words: at, assignments, user },
     })
+}
+
+/// As whom a wrapper that changes who runs the program runs it: the value of its option, or else the word before the
+/// program.
+fn user(spec: &Spec, read: &Read, words: &[Word]) -> Option<String> {
+    if spec.kind != WrapperKind::Privilege {
+        return None;
+    }
+    let named = read.value(&["u", "user"]).flatten();
+    let operand = || words.get(read.at.checked_sub(1)?).filter(|_| spec.operands > 0);
+    named.or_else(operand).map(name_of)
+}
+
+/// The name of a user; empty if it is not known.
+fn name_of(word: &Word) -> String {
+    word.literal().unwrap_or_default().into_owned()
 }
 
 /// `su`: the text is the value of an option, and options may stand anywhere.
 fn option_text(spec: &Spec, name: &str, words: &[Word], mut at: usize) -> Result<Step, Hidden> {
     let mut text = None;
+    let mut user = None;
     let mut operands = 0;
     while at < words.len() {
         let read = options(&spec.options, name, words, at)?;
@@ -177,6 +204,7 @@ fn option_text(spec: &Spec, name: &str, words: &[Word], mut at: usize) -> Result
             if word.literal().is_none() {
                 return Err(Hidden::WrapperWord(name.to_owned()));
             }
+            user = Some(name_of(word));
             operands += 1;
             at += 1;
         }
@@ -188,7 +216,7 @@ fn option_text(spec: &Spec, name: &str, words: &[Word], mut at: usize) -> Result
             let text_at = words.iter().rposition(|word| {
                 word.literal().zip(text.as_ref()).is_some_and(|(word, text)| word.ends_with(text.as_str()))
             });
-            Ok(Step::Text { kind: spec.kind, words: words.len(), text, text_at })
+            Ok(Step::Text { kind: spec.kind, words: words.len(), text, text_at, user })
         }
         _ => Err(Hidden::ShellInput(name.to_owned())),
     }

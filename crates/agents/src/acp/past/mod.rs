@@ -17,7 +17,7 @@ use std::{
 use portolan_core::{
     Event, Millis,
     event::Level,
-    ports::{Boxed, PAST_PIECES, Past, PastEntry, PastError, PastPiece, PastQuery, PastSession},
+    ports::{Boxed, Past, PastEntry, PastError, PastPiece, PastQuery, PastSession},
 };
 use portolan_wire::jsonrpc::Error;
 use serde_json::{Value, json};
@@ -40,6 +40,7 @@ use crate::{
         self,
         asking::{Asking, Heard, Trouble},
     },
+    past,
 };
 
 /// How long a page of the list may take.
@@ -383,19 +384,8 @@ impl Past for Kept {
     }
 
     fn read(&self, past: String) -> mpsc::Receiver<PastPiece> {
-        let (pieces, queue) = mpsc::channel(PAST_PIECES);
         let kept = self.clone();
-        tokio::spawn(async move {
-            let read = tokio::select! {
-                read = kept.read_now(&past, &pieces) => read,
-                // The receiver does not want the rest.
-                () = pieces.closed() => return,
-            };
-            let last = read.map_or_else(PastPiece::Failed, |()| PastPiece::End);
-            // The receiver may not want this either.
-            let _ = pieces.send(last).await;
-        });
-        queue
+        past::pieces(|pieces| async move { kept.read_now(&past, &pieces).await })
     }
 }
 

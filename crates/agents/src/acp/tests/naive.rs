@@ -65,7 +65,7 @@ fn a_plain_approval_is_the_approval_for_once_at_any_place() {
     assert_eq!(widest_first.chosen(&allow(Some("always"), None)), Some("always"));
     assert_eq!(widest_first.chosen(&deny(Some("never"))), Some("never"));
     let beyond: Vec<_> =
-        widest_first.beyond().into_iter().map(|option| (option.id, option.verdict)).collect();
+        widest_first.beyond(|_| None).into_iter().map(|option| (option.id, option.verdict)).collect();
     assert_eq!(beyond, [("always".into(), Verdict::Allow), ("never".into(), Verdict::Deny)]);
 }
 
@@ -75,7 +75,7 @@ fn both_of_two_fitting_choices_are_shown_and_a_plain_answer_takes_the_shorter_id
     let tied = choices(&[("once_and_switch", "allow_once"), ("once", "allow_once"), ("no", "reject_once")]);
     assert_eq!(tied.chosen(&allow(None, None)), Some("once"));
     assert_eq!(tied.chosen(&allow(Some("once_and_switch"), None)), Some("once_and_switch"));
-    let shown: Vec<AskOption> = tied.beyond();
+    let shown: Vec<AskOption> = tied.beyond(|_| None);
     assert_eq!(
         shown.iter().map(|option| option.id.as_str()).collect::<Vec<_>>(),
         ["once_and_switch", "once"]

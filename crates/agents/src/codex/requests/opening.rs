@@ -80,11 +80,11 @@ impl Translate {
 }
 
 fn option(id: &str, label: &str) -> AskOption {
-    AskOption { id: id.into(), label: label.into(), verdict: Verdict::Allow }
+    AskOption::new(id, label, Verdict::Allow)
 }
 
 fn cancel() -> AskOption {
-    AskOption { id: CANCEL.into(), label: "No, and stop the turn".into(), verdict: Verdict::Deny }
+    AskOption::new(CANCEL, "No, and stop the turn", Verdict::Deny)
 }
 
 pub(super) fn command(params: &Value) -> Option<Opened> {
@@ -132,10 +132,7 @@ fn host_rule(number: usize, rule: &Value) -> Option<AskOption> {
     let id = format!("{NETWORK}-{number}");
     match rule["action"].as_str()? {
         "allow" => Some(option(&id, &format!("Yes, and {host} from now on"))),
-        "deny" => {
-            let label = format!("No, and never {host}");
-            Some(AskOption { id, label, verdict: Verdict::Deny })
-        }
+        "deny" => Some(AskOption::new(id, format!("No, and never {host}"), Verdict::Deny)),
         _ => None,
     }
 }

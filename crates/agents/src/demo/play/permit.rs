@@ -83,20 +83,14 @@ impl Stage {
         if mode == "plan" {
             return Verdict::Denied("in plan mode no tool runs".into());
         }
-        let ask = Ask::Permission {
-            tool_name: name.into(),
-            input: input.clone(),
-            description: Some(description.into()),
-            changes,
-            // The agent asks about everything: this call has no special reason.
-            reason: None,
-            blocked_path: None,
-            folder: None,
-            suggestions: vec![
-                json!({"type": "addRules", "rules": [{"toolName": name}], "behavior": "allow", "destination": "session"}),
-            ],
-            options: vec![],
-        };
+        let always = json!({
+            "type": "addRules", "rules": [{"toolName": name}], "behavior": "allow", "destination": "session"
+        });
+        // No reason: the agent asks about every call.
+        let ask = Ask::permission(name, input.clone())
+            .with_description(description.to_owned())
+            .with_changes(changes)
+            .with_suggestions(vec![always]);
         match self.ask(ask, parent.as_deref(), Some(tool)).await {
             Answer::Allow { input: edited, .. } => Verdict::Allowed(edited.unwrap_or(input)),
             Answer::Deny { message, .. } => {

@@ -4,15 +4,13 @@ use tokio::sync::mpsc;
 
 use super::{Found, IMPORTS, PATIENCE, too_slow, unreadable};
 use crate::{
-    Action, Actor, Capabilities, CommandId, DaemonEvent, Event, LogId, Millis, Principal, Refusal,
-    RefusalCode, Seq, SessionId, SessionSpec,
-    command::{Command, CommandKey},
+    Actor, Capabilities, DaemonEvent, Event, LogId, Millis, Principal, Refusal, RefusalCode, Seq, SessionId,
+    SessionSpec,
     event::{Durability, TaskStatus, ToolOutcome},
     log::Book,
     ports::{Op, PastEntry, PastPiece},
     registry::{Registry, gone},
     session::{
-        machine::Machine,
         state::{State, Summary},
         task::Origin,
     },
@@ -108,13 +106,7 @@ impl Import<'_> {
         let origin = Origin { spec, at_message: None, last_message: None, copy };
         book.also(origin.record(session));
         book.also(Op::Remove { collection: IMPORTS, key: session.to_string() });
-        let mut machine = Machine::new(registry.shared.policy.clone());
-        let prompt = origin.spec.prompt.clone();
-        if !prompt.is_empty() {
-            let key = CommandKey { token: who.token.clone(), id: CommandId::random() };
-            let command = Command { key, by: who.actor(), action: Action::Prompt { content: prompt } };
-            machine.command(&mut book, now, command)?;
-        }
+        let machine = registry.new_machine(who, &mut book, now, &origin.spec)?;
         let summary = book.state().summary.clone();
         book.also(Op::Summary(Box::new(summary.clone())));
         book.checkpoint();

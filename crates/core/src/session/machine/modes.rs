@@ -20,10 +20,10 @@ use crate::{
 pub(super) enum Led {
     /// A plan was approved: the agent leaves the mode in which it plans.
     Plan,
-    /// The answer names this mode.
+    /// The answer names this mode, or is an option of the agent that leads to it. An older Portolan kept the id of the
+    /// option, which may be the name of the mode.
+    #[serde(alias = "option")]
     Mode(String),
-    /// The answer is this option of the agent, whose id may name a mode.
-    Option(String),
 }
 
 impl Led {
@@ -32,29 +32,19 @@ impl Led {
         let Answer::Allow { mode, option, .. } = answer else { return None };
         match (mode, option, ask) {
             (Some(mode), ..) => Some(Self::Mode(mode.clone())),
-            (None, Some(option), _) => Some(Self::Option(option.clone())),
+            (None, Some(option), _) => ask.mode_behind(option).map(|mode| Self::Mode(mode.to_owned())),
             (None, None, Ask::Plan { .. }) => Some(Self::Plan),
             (None, None, _) => None,
         }
     }
 
-    /// The registry has checked that the person may use the mode that the answer names.
+    /// The registry has checked that the person may use the mode to which the answer leads.
     fn leads_to(&self, can: &Capabilities, mode: &str) -> bool {
         match self {
             Self::Plan => !widens(can, None, mode),
             Self::Mode(named) => named == mode,
-            Self::Option(id) => match can.asks(mode) {
-                Asks::Everything | Asks::Some => plain(id).contains(&plain(mode)),
-                Asks::Nothing => id == mode,
-                Asks::Unknown => false,
-            },
         }
     }
-}
-
-/// A name without its hyphens and capitals: the option `exit-plan-accept-edits` names the mode `acceptEdits`.
-fn plain(name: &str) -> String {
-    name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
 }
 
 /// Would more happen without a person in the mode `to` than in the mode `from`?
@@ -171,9 +161,13 @@ impl Machine {
 #[cfg(test)]
 mod tests {
     use indexmap::IndexMap;
+    use serde_json::Value;
 
     use super::*;
-    use crate::policy::Mode;
+    use crate::{
+        policy::Mode,
+        request::{AskOption, Scope, Verdict},
+    };
 
     fn can() -> Capabilities {
         let asks: IndexMap<String, Asks> = [
@@ -214,19 +208,33 @@ mod tests {
     #[test]
     fn an_answer_leads_only_to_the_mode_that_it_names() {
         let can = can();
-        let option = |id: &str| Led::Option(id.into());
-        for (led, mode, leads) in [
-            (option("exit-plan-accept-edits"), "acceptEdits", true),
-            (option("yes"), "acceptEdits", false),
-            (option("off"), "off", true),
-            (option("switch-off"), "off", false),
-            (option("never heard of"), "never heard of", false),
-            (Led::Mode("off".into()), "off", true),
-            (Led::Mode("ask".into()), "off", false),
-            (Led::Plan, "ask", true),
-            (Led::Plan, "acceptEdits", false),
+        let leading = |mode: Option<&str>| AskOption {
+            mode: mode.map(str::to_owned),
+            ..AskOption::new("exit-plan-accept-edits", "Yes", Verdict::Allow)
+        };
+        let asked = |mode| Ask::permission("ExitPlanMode", Value::Null).with_options(vec![leading(mode)]);
+        let plan = Ask::Plan { plan: None, input: Value::Null };
+        let answer = |mode: Option<&str>, option: Option<&str>| Answer::Allow {
+            input: None,
+            scope: Scope::Once,
+            mode: mode.map(str::to_owned),
+            option: option.map(str::to_owned),
+        };
+        let chosen = || answer(None, Some("exit-plan-accept-edits"));
+        for (ask, answer, mode, leads) in [
+            (asked(Some("acceptEdits")), chosen(), "acceptEdits", true),
+            (asked(Some("acceptEdits")), chosen(), "off", false),
+            (asked(Some("off")), chosen(), "off", true),
+            (asked(None), chosen(), "acceptEdits", false),
+            (asked(Some("acceptEdits")), answer(None, Some("another")), "acceptEdits", false),
+            (asked(Some("acceptEdits")), answer(None, None), "acceptEdits", false),
+            (plan.clone(), answer(Some("off"), None), "off", true),
+            (plan.clone(), answer(Some("ask"), None), "off", false),
+            (plan.clone(), answer(None, None), "ask", true),
+            (plan, answer(None, None), "acceptEdits", false),
         ] {
-            assert_eq!(led.leads_to(&can, mode), leads, "{led:?} {mode}");
+            let led = Led::by(&ask, &answer);
+            assert_eq!(led.as_ref().is_some_and(|led| led.leads_to(&can, mode)), leads, "{led:?} {mode}");
         }
     }
 }

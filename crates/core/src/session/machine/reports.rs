@@ -8,7 +8,7 @@ use super::{Machine, RESTARTS, Want, budgets::Moment, memory::Running, requests:
 use crate::{
     Actor, Event, Generation, Millis, Refusal, RefusalCode, Seq,
     command::{ActionName, Stage},
-    event::{Exit, ExitReason, ItemKind, Level, Setting, TurnOrigin, TurnOutcome, TurnResult},
+    event::{AgentStart, Exit, ExitReason, ItemKind, Level, Setting, TurnOrigin, TurnOutcome, TurnResult},
     log::Book,
     ports::{InstructionId, Order, Report},
     request::Outcome,
@@ -24,11 +24,8 @@ impl Machine {
         match report {
             Report::Started { pid, version, protocol, capabilities } => {
                 let generation = book.state().generation;
-                book.append(
-                    now,
-                    None,
-                    Event::AgentStarted { generation, pid, version, protocol, capabilities },
-                );
+                let started = AgentStart { generation, pid, version, protocol, capabilities };
+                book.append(now, None, Event::AgentStarted(started));
             }
             Report::Ready => self.ready(book, now),
             // A reset of an empty conversation loses nothing.

@@ -283,20 +283,10 @@ impl Machine {
 fn allowed_tools(state: &State) -> impl Iterator<Item = Rule> {
     let Summary { session, created_at, .. } = state.summary;
     let rule = move |(number, tool): (usize, &String)| {
-        let rule = Rule::of_session(session, Seq::ZERO, created_at, None, Effect::Allow, &rule_text(tool));
+        let rule = Rule::of_session(session, Seq::ZERO, created_at, None, Effect::Allow, tool);
         Rule { rule: RuleId(format!("allowed{number}")), ..rule }
     };
     state.spec.allowed_tools.iter().enumerate().map(rule)
-}
-
-/// A tool in Claude Code's spelling, as the text of a rule: `Bash(git:*)` is any command that begins with `git`, and
-/// `mcp__files` is every tool of that MCP server.
-fn rule_text(tool: &str) -> String {
-    match tool.strip_suffix(":*)") {
-        Some(prefix) => format!("{prefix} *)"),
-        None if tool.strip_prefix("mcp__").is_some_and(|rest| !rest.contains("__")) => format!("{tool}__*"),
-        None => tool.to_owned(),
-    }
 }
 
 /// In an unattended session, what would be asked is denied.

@@ -110,18 +110,8 @@ fn an_answer_to_a_changed_request_is_refused() {
 
 #[test]
 fn an_option_fits_only_the_answer_that_it_belongs_to() {
-    let option = |id: &str, verdict| AskOption { id: id.into(), label: id.to_uppercase(), verdict };
-    let ask = |options| Ask::Permission {
-        tool_name: "Bash".into(),
-        input: serde_json::json!({}),
-        description: None,
-        changes: vec![],
-        reason: None,
-        blocked_path: None,
-        folder: None,
-        suggestions: vec![],
-        options,
-    };
+    let option = |id: &str, verdict| AskOption::new(id, id.to_uppercase(), verdict);
+    let ask = |options| Ask::permission("Bash", serde_json::json!({})).with_options(options);
     let offered = ask(vec![option("always", Verdict::Allow), option("never", Verdict::Deny)]);
     let allow = |option: &str| Answer::Allow {
         input: None,

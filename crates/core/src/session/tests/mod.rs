@@ -289,17 +289,7 @@ impl World {
 
     fn ask(&mut self, tool: &str) -> RequestId {
         self.next_key += 1;
-        let ask = Ask::Permission {
-            tool_name: tool.into(),
-            input: serde_json::json!({ "n": self.next_key }),
-            description: None,
-            changes: vec![],
-            reason: None,
-            blocked_path: None,
-            folder: None,
-            suggestions: vec![],
-            options: vec![],
-        };
+        let ask = Ask::permission(tool, serde_json::json!({ "n": self.next_key }));
         let request = RequestId(self.book.head().0 + 1);
         let key = format!("k{}", self.next_key);
         self.report(Report::RequestOpened { key, ask: Box::new(ask), parent: None, tool: None, raw: None });

@@ -478,20 +478,7 @@ fn every_client_gets_each_request_and_its_end() {
 #[test]
 fn a_permission_tells_the_changes_that_its_input_does_not_hold() {
     let change = FileChange::new("/a", ChangeKind::Modify, "@@ -1 +1 @@\n-x\n+one\n");
-    let asked = |input: Value| {
-        let Ask::Permission { tool_name, .. } = permission("Edit") else { unreachable!("just made") };
-        Ask::Permission {
-            tool_name,
-            input,
-            description: None,
-            changes: vec![change.clone()],
-            reason: None,
-            blocked_path: None,
-            folder: None,
-            suggestions: vec![],
-            options: vec![],
-        }
-    };
+    let asked = |input: Value| Ask::permission("Edit", input).with_changes(vec![change.clone()]);
     let mut scene = Scene::begun();
     scene.play(vec![
         opened(5, asked(json!({"paths": ["/a"]})), None, None),

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use serde_json::Value;
 
-use crate::asked::{Asked, Delivery, ToolResult, tokens_of};
+use crate::asked::{Asked, Delivery, tokens_of};
 
 /// Prefixes of texts that agents write into user messages by themselves. None of them is a prompt: a script continues
 /// with the current exchange.
@@ -31,9 +31,7 @@ pub(super) fn read(body: &Value) -> Result<Asked, String> {
         let role = message["role"].as_str().unwrap_or_default();
         let is_models = role == "assistant";
         if is_models && !speaking {
-            asked.turns += 1;
-            asked.results.clear();
-            asked.notes.clear();
+            asked.begin_turn();
         }
         speaking = is_models;
         match role {
@@ -59,12 +57,7 @@ pub(super) fn read(body: &Value) -> Result<Asked, String> {
                 let text = text_of(&message["content"]);
                 bytes += text.len();
                 asked.images += images(&message["content"]);
-                asked.results.push(ToolResult {
-                    id: id.to_owned(),
-                    name: calls.get(id).cloned().unwrap_or_default(),
-                    text,
-                    is_error: false,
-                });
+                asked.add_result(id, &calls, text);
             }
             _ => {}
         }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use serde_json::Value;
 
-use crate::asked::{Asked, Delivery, ToolResult, tokens_of};
+use crate::asked::{Asked, Delivery, tokens_of};
 
 /// Prefixes of texts that Codex, or Portolan, writes into user messages by itself. None of them is a prompt: a script
 /// continues with the current exchange.
@@ -41,9 +41,7 @@ pub(super) fn read(body: &Value) -> Result<Asked, String> {
             || matches!(kind, "function_call" | "custom_tool_call" | "reasoning" | "web_search_call");
         if is_models {
             if !speaking {
-                asked.turns += 1;
-                asked.results.clear();
-                asked.notes.clear();
+                asked.begin_turn();
             }
             if let (Some(id), Some(name)) = (item["call_id"].as_str(), item["name"].as_str()) {
                 calls.insert(id.to_owned(), name.to_owned());
@@ -58,12 +56,7 @@ pub(super) fn read(body: &Value) -> Result<Asked, String> {
                 let id = item["call_id"].as_str().unwrap_or_default();
                 let text = text_of(&item["output"]);
                 bytes += text.len();
-                asked.results.push(ToolResult {
-                    id: id.to_owned(),
-                    name: calls.get(id).cloned().unwrap_or_default(),
-                    text,
-                    is_error: false,
-                });
+                asked.add_result(id, &calls, text);
             }
             _ => {}
         }

@@ -39,16 +39,15 @@ async fn an_offer_allows_no_other_tool_and_no_other_session() {
         stand.prompt(session, &name).await;
         let state = stand.until(session, |state| state.summary.waiting == 1).await;
         let request = state.requests[0].clone();
-        stand
-            .act(
-                session,
-                portolan_core::Action::Answer {
-                    request: request.request,
-                    digest: None,
-                    answer: Answer::deny(None),
-                },
-            )
-            .await;
+        // Another session's call is allowed meanwhile: an answer that comes late would have come by now.
+        let marker = stand.session().await;
+        stand.offer(marker, &["mark"]).await;
+        stand.prompt(marker, &format!("{PREFIX}mark")).await;
+        stand.until(marker, |state| state.summary.status == Status::Idle).await;
+        let state = stand.until(session, |_| true).await;
+        assert_eq!(state.requests.as_slice(), std::slice::from_ref(&request), "{name} was answered");
+        let answer = Answer::deny(None);
+        stand.act(session, Action::Answer { request: request.request, digest: None, answer }).await;
         stand.until(session, |state| state.summary.status == Status::Idle).await;
     }
 }
