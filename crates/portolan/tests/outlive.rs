@@ -426,14 +426,14 @@ fn agents_start_and_go_on_while_the_installed_program_is_replaced() {
     fs::copy(env!("CARGO_BIN_EXE_portolan"), &next).unwrap();
     fs::rename(&next, &program).unwrap();
     let between = new(&home, "tool");
-    asked(&home, &between);
+    let second = asked(&home, &between);
     let before = pids(&home);
     assert_eq!(before.len(), 2);
     home.json(["restart"]);
     assert_eq!(home.ended(), 0);
     assert_eq!((pids(&home), asked(&home, &old)), (before, request));
-    for session in [&old, &between] {
-        home.run(["approve", session]).ok();
+    for (session, request) in [(&old, request), (&between, second)] {
+        home.run(["approve", session, &request.to_string()]).ok();
         home.until_status(session, "idle");
     }
     home.run(["down", "--end"]).ok();

@@ -306,7 +306,7 @@ mod tests {
             ("git restore .", "discards changes"),
             ("git checkout -- a.rs", "may discard changes"),
             ("git stash", "hides changes"),
-            ("git rebase -i main", "rewrites history"),
+            ("git rebase main", "rewrites history"),
             ("find . -name '*.o' -delete", DELETES),
             ("dd if=/dev/zero of=disk.img", DELETES),
             ("psql -c 'DROP TABLE ships'", DELETES),
@@ -332,7 +332,8 @@ mod tests {
             ("sudo env -u HOME ls", false),
             ("sudo -u postgres ls", true),
             ("sudo -nupostgres ls", true),
-            ("sudo --user=$NAME ls", true),
+            // Nobody knows the user; that the program cannot be seen either is the more serious reason.
+            ("sudo --user=$NAME ls", false),
             ("doas -u ada ls", true),
             ("pkexec --user ada ls", true),
             ("gosu ada ls", true),

@@ -43,7 +43,6 @@ pub(crate) fn capabilities() -> Capabilities {
             .map(|(mode, asks)| (mode.to_owned(), asks))
             .into(),
         options: SpecOption::ALL.to_vec(),
-        tool_spelling: ToolSpelling { any_rest: Some(":*)"), server: Some("mcp__") },
         ..Capabilities::default()
     }
 }
@@ -52,7 +51,11 @@ pub(crate) fn capabilities() -> Capabilities {
 fn fake(kept: Kept) -> (Puppet, Starts) {
     let logins = [LoginWay::Browser, LoginWay::ApiKey].into_iter().filter(|_| kept.account.is_some());
     let mut fake = Puppet::new("fake")
-        .with_capabilities(Capabilities { logins: logins.collect(), ..capabilities() })
+        .with_capabilities(Capabilities {
+            logins: logins.collect(),
+            tool_spelling: ToolSpelling { any_rest: Some(":*)"), server: Some("mcp__") },
+            ..capabilities()
+        })
         .with_environment(|spec| {
             let refused = spec.env.contains_key("LD_PRELOAD");
             if refused { Err("`LD_PRELOAD` is refused".into()) } else { Ok(spec.env.clone()) }

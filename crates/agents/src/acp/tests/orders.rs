@@ -71,7 +71,7 @@ fn a_too_young_conversation_is_resumed_later_and_a_notice_says_so() {
     let (mut acp, out) = initialized(Setup { begin, too_young: Some(wait), ..setup() }, &everything());
     assert_eq!(written(&out), Vec::<Value>::new());
     assert!(out.timers.contains(&(OLD_ENOUGH, Some(wait))), "{out:?}");
-    let waits = |event: &&&Event| matches!(event, Event::Notice { text, .. } if text.contains("in 34 s"));
+    let waits = |event: &&&Event| matches!(event, Event::Notice { text, .. } if text.contains("waits 34 s"));
     assert_eq!(events(&out).iter().filter(waits).count(), 1, "{out:?}");
     let out = output_of(|out| acp.timeout(OLD_ENOUGH, out));
     assert_eq!(asked(&out, "session/resume")["params"]["sessionId"], "S");
