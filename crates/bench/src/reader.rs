@@ -107,7 +107,7 @@ impl Reader {
     pub(crate) async fn attach_for(entrance: Entrance<'_>, ledger: Ledger) -> Result<Self> {
         let session = entrance.session.to_owned();
         let reader = Self::connect(&entrance, ledger).await?;
-        if entrance.server.kind == Kind::Portolan {
+        if entrance.server.kind != Kind::Floor {
             reader.ask(json!({"type": "attach", "session": session, "start": {"after": 0}})).await?;
         }
         Ok(reader)
@@ -149,7 +149,7 @@ impl Reader {
         let news: Rc<Notify> = Rc::default();
         let task = tokio::task::spawn_local(read(from, incoming, Rc::clone(&seen), Rc::clone(&news)));
         let reader = Self { seen, news, task };
-        if server.kind == Kind::Portolan {
+        if server.kind != Kind::Floor {
             reader.send(&json!({"type": "hello", "protocol": 1, "client": {"name": "bench"}}))?;
         }
         Ok(reader)
@@ -207,7 +207,7 @@ impl Reader {
         };
         match kind {
             Kind::Floor => self.send(&json!({"type": "user", "message": {"role": "user", "content": text}})),
-            Kind::Portolan => {
+            Kind::Portolan | Kind::Held => {
                 let content = json!([{"type": "text", "text": text}]);
                 let command = json!({"name": "prompt", "content": content});
                 self.ask(json!({"type": "command", "session": session, "command": command})).await.map(drop)
@@ -326,8 +326,8 @@ impl Seen {
                         self.answer_floor(payload);
                     }
                 }
-                Kind::Portolan if payload.starts_with(ENTRY) => self.take_entry(payload, now),
-                Kind::Portolan => self.take_other(payload),
+                Kind::Portolan | Kind::Held if payload.starts_with(ENTRY) => self.take_entry(payload, now),
+                Kind::Portolan | Kind::Held => self.take_other(payload),
             },
             websocket::PING => {
                 let mut out = Vec::new();

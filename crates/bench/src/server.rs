@@ -29,6 +29,8 @@ pub(crate) enum Kind {
     Floor,
     /// The product.
     Portolan,
+    /// The product, with agents that outlive the daemon.
+    Held,
 }
 
 impl Kind {
@@ -67,10 +69,11 @@ impl Server {
                 command.arg("floor").arg(&record);
                 command
             }
-            Kind::Portolan => {
+            Kind::Portolan | Kind::Held => {
                 let agent = serde_json::json!([ourselves, "agent"]);
+                let outlive = kind == Kind::Held;
                 let settings = format!(
-                    "[listen]\naddress = \"127.0.0.1:0\"\n\n[limits]\nagents_at_once = 0\n\n[agents.claude]\ncommand = {agent}\ntransport = \"stdio\"\n"
+                    "[listen]\naddress = \"127.0.0.1:0\"\n\n[limits]\nagents_at_once = 0\n\n[agents]\noutlive = {outlive}\n\n[agents.claude]\ncommand = {agent}\ntransport = \"stdio\"\n"
                 );
                 fs::write(folder.path().join("portolan.toml"), settings)?;
                 let mut command = Command::new(program);
@@ -104,7 +107,7 @@ impl Server {
         server.address = server.listening(&record, began)?;
         server.answers()?;
         server.ready_after = began.elapsed();
-        if kind == Kind::Portolan {
+        if kind != Kind::Floor {
             let token = fs::read_to_string(server.folder().join("token"))?;
             server.token = Some(token.trim().to_owned());
         }
@@ -175,6 +178,14 @@ impl Server {
         kibibytes.unwrap_or_default() * 1024
     }
 
+    /// Memory that each holder of an agent shares with no other process, in bytes.
+    #[expect(clippy::disallowed_methods, reason = "the bench asks the servers it measures")]
+    pub(crate) fn memory_of_holders(&self, program: &Path) -> Result<Vec<u64>> {
+        let told = Command::new(program).args(["ps", "--json"]).env("PORTOLAN_HOME", self.folder()).output()?;
+        let running: Vec<Value> = serde_json::from_slice(&told.stdout).context("`portolan ps` failed")?;
+        Ok(running.iter().filter_map(|agent| agent["holder_memory"].as_u64()).collect())
+    }
+
     fn stop(mut self) -> Option<TempDir> {
         self.end();
         self.folder.take()
@@ -184,7 +195,8 @@ impl Server {
         let pid = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
         let signal = match self.kind {
             Kind::Floor => Signal::KILL,
-            Kind::Portolan => Signal::TERM,
+            // Also ends agents that outlive it.
+            Kind::Portolan | Kind::Held => Signal::INT,
         };
         if let (Some(pid), Ok(None)) = (pid, self.child.try_wait()) {
             // The process may be gone already.

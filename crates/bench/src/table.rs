@@ -13,6 +13,8 @@ pub(crate) enum Target {
     RatioAtLeast(f64),
     /// At most this.
     AtMost(f64),
+    /// At most this much more than the floor.
+    MoreAtMost(f64),
 }
 
 /// One figure, from all rounds.
@@ -63,11 +65,18 @@ impl Row {
         median(&ratios)
     }
 
+    /// How much more than the floor, each round compared within itself.
+    fn excess(&self) -> Option<f64> {
+        let more: Vec<_> = self.ours.iter().zip(&self.beside).map(|(ours, beside)| ours - beside).collect();
+        median(&more)
+    }
+
     fn is_met(&self) -> Option<bool> {
         Some(match self.target? {
             Target::RatioAtMost(most) => self.ratio()? <= most,
             Target::RatioAtLeast(least) => self.ratio()? >= least,
             Target::AtMost(most) => median(&self.ours)? <= most,
+            Target::MoreAtMost(most) => self.excess()? <= most,
         })
     }
 
@@ -80,6 +89,7 @@ impl Row {
                     Target::RatioAtMost(most) => format!("<= {most}x"),
                     Target::RatioAtLeast(least) => format!(">= {least}x"),
                     Target::AtMost(most) => format!("<= {}", shown(most)),
+                    Target::MoreAtMost(most) => format!("<= +{}", shown(most)),
                 };
                 (target, if self.is_met() == Some(true) { "met" } else { "MISSED" })
             }
@@ -177,6 +187,19 @@ mod tests {
              | ------------ | ----- | -------- | ----- | ------- | --- |\n\
              | latency (us) |   100 |      120 | 1.20x | <= 1.3x | met |\n"
         );
+    }
+
+    #[test]
+    fn a_target_may_limit_how_much_is_added_to_the_floor() {
+        let row = |ours: f64| Row {
+            name: "holder".into(),
+            unit: "us",
+            beside: vec![200.0, 100.0, 300.0],
+            ours: vec![ours + 100.0, ours, ours + 200.0],
+            target: Some(Target::MoreAtMost(50.0)),
+        };
+        assert_eq!([row(150.0), row(151.0)].map(|row| row.is_met()), [Some(true), Some(false)]);
+        assert_eq!(row(150.0).cells()[4..], ["<= +50.0".to_owned(), "met".to_owned()]);
     }
 
     #[test]

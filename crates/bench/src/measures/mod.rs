@@ -6,6 +6,7 @@ mod delivery;
 mod idle;
 mod joiner;
 mod latency;
+mod outliving;
 mod stalled;
 
 use std::{path::PathBuf, time::Duration};
@@ -40,6 +41,8 @@ pub(crate) enum Measure {
     Idle,
     /// Memory for each of 1,000 sessions with its agent and its reader
     Sessions,
+    /// What it costs that agents outlive the daemon: latency, approvals and memory
+    Outliving,
     /// From the start of the process to its first answer
     Ready,
     /// The size of the binary
@@ -85,6 +88,7 @@ impl Lab {
             Measure::StalledReader => stalled::take(self).await,
             Measure::Idle => idle::take(self).await,
             Measure::Sessions => idle::sessions(self).await,
+            Measure::Outliving => outliving::take(self).await,
             Measure::Ready => self.ready(),
             Measure::Size => self.size(),
         }
@@ -210,5 +214,6 @@ fn name(kind: Kind) -> &'static str {
     match kind {
         Kind::Floor => "floor",
         Kind::Portolan => "Portolan",
+        Kind::Held => "Portolan with a holder",
     }
 }
