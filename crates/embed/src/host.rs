@@ -19,6 +19,7 @@ use portolan_core::{
     session::machine::Policy,
 };
 use portolan_frontends::native;
+use portolan_holder::Holders;
 pub use portolan_host::OpenError;
 use portolan_host::{
     BindError, Frontend, Host, HostSettings, House, Open,
@@ -27,7 +28,10 @@ use portolan_host::{
 use portolan_store::{Durability, MemoryStore, SqliteStore};
 use tokio::sync::OnceCell;
 
-use crate::Client;
+use crate::{
+    Client,
+    outliving::{self, Outliving},
+};
 
 /// The settings of an embedded Portolan.
 #[derive(Clone)]
@@ -45,6 +49,8 @@ pub struct Settings {
     pub policy: Policy,
     /// Authenticates users. Without an authenticator Portolan uses its own tokens, which [`Portolan::token`] creates.
     pub authenticator: Option<Arc<dyn Authenticator>>,
+    /// How agents outlive the program. Without it, agents end with the program.
+    pub outliving: Option<Outliving>,
     /// The version that clients see.
     pub version: String,
 }
@@ -69,6 +75,7 @@ impl Settings {
             door: DoorSettings { listen: vec![anywhere_here], ..DoorSettings::default() },
             policy: Policy::default(),
             authenticator: None,
+            outliving: None,
             version: env!("CARGO_PKG_VERSION").into(),
         }
     }
@@ -87,6 +94,13 @@ impl Settings {
     #[must_use]
     pub fn with_authenticator(mut self, authenticator: Arc<dyn Authenticator>) -> Self {
         self.authenticator = Some(authenticator);
+        self
+    }
+
+    /// Agents go on when the program ends without [`Portolan::shutdown`], and its next start takes them over.
+    #[must_use]
+    pub fn with_outliving(mut self, outliving: Outliving) -> Self {
+        self.outliving = Some(outliving);
         self
     }
 
@@ -129,6 +143,7 @@ pub struct Portolan {
     /// The addresses of the open doors.
     listening: Arc<OnceCell<Vec<Listening>>>,
     open: Arc<Mutex<Option<Open>>>,
+    holders: Option<Holders>,
 }
 
 impl Portolan {
@@ -140,14 +155,28 @@ impl Portolan {
     /// The same, with more frontends: those of [`portolan_frontends::catalogue`](crate::frontends), the program's own,
     /// or both.
     pub async fn open_with(settings: Settings, frontends: Vec<Box<dyn Frontend>>) -> Result<Self, OpenError> {
-        let Settings { store, agents, door, policy, authenticator, version } = settings;
+        let Settings { store, agents, door, policy, authenticator, outliving, version } = settings;
         let (incarnation, home) = (None, None);
+        let (agents, holders) = match &outliving {
+            Some(outliving) => {
+                let (agents, holders) = outliving.held(agents);
+                outliving::sweep(&holders).await;
+                (agents, Some(holders))
+            }
+            None => (agents, None),
+        };
         let settings =
             HostSettings { store, agents, door, policy, authenticator, version, incarnation, home };
         let host = Host::open(settings).await?;
+        if let Some(holders) = &holders {
+            // Every session that was left open has been opened: nobody wants the agents that still wait.
+            for session in holders.end_strays().await {
+                tracing::warn!(%session, "an agent that belongs to no session was ended");
+            }
+        }
         let frontends = [native::frontend()].into_iter().chain(frontends).collect();
         let house = Arc::new(host.mount(frontends).await?);
-        Ok(Self { house, listening: Arc::default(), open: Arc::default() })
+        Ok(Self { house, listening: Arc::default(), open: Arc::default(), holders })
     }
 
     fn host(&self) -> &Host {
@@ -224,9 +253,24 @@ impl Portolan {
     /// doors are closed, and the store is flushed. Returns what did not stop.
     pub async fn shutdown(&self, grace: Duration) -> Vec<String> {
         self.house.close();
-        let mut problems = self.house.end_sessions(grace).await;
+        let problems = self.house.end_sessions(grace).await;
+        self.closed(problems).await
+    }
+
+    /// Like [`Portolan::shutdown`], but agents go on running if [`Settings::outliving`] is set; the next start takes them
+    /// over.
+    pub async fn leave(&self, grace: Duration) -> Vec<String> {
+        self.house.close();
+        let problems = self.house.leave_sessions(grace).await;
+        self.closed(problems).await
+    }
+
+    async fn closed(&self, mut problems: Vec<String>) -> Vec<String> {
         let open = self.open.lock().unwrap_or_else(PoisonError::into_inner).take();
         problems.extend(self.house.closed(open).await);
+        if let Some(holders) = &self.holders {
+            holders.finished().await;
+        }
         problems
     }
 }

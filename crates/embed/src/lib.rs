@@ -106,6 +106,7 @@ mod client;
 mod entries;
 mod host;
 mod news;
+pub mod outliving;
 mod session;
 mod status;
 
@@ -129,6 +130,7 @@ pub use self::{
     entries::{Changes, Entries, Told},
     host::{ListenError, OpenError, Portolan, Settings},
     news::{Item, News},
+    outliving::Outliving,
     session::{CommandOutput, CommandSource, DryRun, Reply, Session, Switch},
     status::BridgeStatus,
 };

@@ -81,7 +81,7 @@ impl Life {
     async fn live(&mut self, mut wanted: mpsc::Receiver<Instruction>) -> Result<(), Gone> {
         let capabilities = Box::new(Parrot.capabilities());
         let protocol = NativeProtocol::Demo;
-        self.tell(Report::Started { pid: None, version: None, protocol, capabilities }).await?;
+        self.tell(Report::Started { pid: None, version: None, holder: None, protocol, capabilities }).await?;
         let info = AgentInfo { model: Some("feathers".into()), ..AgentInfo::default() };
         self.tell(Report::Event { event: Event::AgentInfo { info: Box::new(info) }, raw: None }).await?;
         self.tell(Report::Ready).await?;
