@@ -57,7 +57,8 @@ export async function startDaemon({ config = '' } = {}) {
       return Array.isArray(listed) ? listed : listed.sessions;
     },
     async stop() {
-      child.kill('SIGTERM');
+      // SIGTERM would leave agents running that outlive the daemon.
+      child.kill('SIGINT');
       await gone(child);
       for (const made of [home, work]) rmSync(made, { recursive: true, force: true });
     },

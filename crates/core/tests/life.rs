@@ -194,7 +194,7 @@ async fn an_agent_that_is_busy_or_would_lose_something_keeps_running() {
     let agent = world.puppet().await;
     let can = Capabilities { reliable_resume: false, ..capabilities() };
     let (pid, version, protocol) = (None, None, NativeProtocol::Demo);
-    agent.say(Report::Started { pid, version, protocol, capabilities: Box::new(can) }).await;
+    agent.say(Report::Started { pid, version, holder: None, protocol, capabilities: Box::new(can) }).await;
     agent.say(Report::Ready).await;
     kept.push(("it may lose its conversation", made.session, agent));
     tokio::time::sleep(Duration::from_hours(5)).await;

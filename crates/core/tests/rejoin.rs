@@ -199,7 +199,7 @@ impl Agent for Survivor {
             let mut agent = running.lock().expect("one test");
             let capabilities = Box::new(capabilities());
             let (pid, version, protocol) = (Some(4242), Some("1.0".into()), NativeProtocol::Demo);
-            agent.say(Report::Started { pid, version, protocol, capabilities });
+            agent.say(Report::Started { pid, version, holder: None, protocol, capabilities });
             let info = AgentInfo { agent_session: Some("agent-session".into()), ..AgentInfo::default() };
             agent.say(event(Event::AgentInfo { info: Box::new(info) }));
             agent.say(Report::Ready);

@@ -508,7 +508,7 @@ async fn an_agent_that_cannot_resume_reports_its_lost_conversation_before_the_ne
     let can = Capabilities { session_resume: false, ..capabilities() };
     let started = |can: &Capabilities| {
         let (pid, version, protocol) = (None, None, NativeProtocol::Demo);
-        Report::Started { pid, version, protocol, capabilities: Box::new(can.clone()) }
+        Report::Started { pid, version, holder: None, protocol, capabilities: Box::new(can.clone()) }
     };
     // The agent reports no id of its own: there is nothing to resume.
     let mut agent = world.puppet().await;

@@ -79,6 +79,7 @@ impl Played {
 
     async fn ready(&self) {
         let started = Report::Started {
+            holder: None,
             pid: Some(4242),
             version: None,
             protocol: NativeProtocol::Demo,

@@ -107,6 +107,7 @@ impl<'t> Replay<'t> {
         let can = Capabilities { interrupt: true, streaming: true, ..Capabilities::default() };
         replay.machine.starting(&mut replay.log.book(), NOW, can.clone(), None);
         let started = Report::Started {
+            holder: None,
             pid: None,
             version: None,
             protocol: NativeProtocol::Demo,

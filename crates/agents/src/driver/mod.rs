@@ -349,6 +349,7 @@ async fn supervise(
         Ok((child, pipes)) => {
             tracing::info!(pid = child.pid(), generation = %job.launch.generation, "agent started");
             let started = Report::Started {
+                holder: None,
                 pid: Some(child.pid()),
                 version: job.version,
                 protocol: job.protocol,

@@ -23,10 +23,25 @@ pub struct AgentStart {
     /// The agent's version, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
+    /// The process that holds the agent, if the agent outlives the daemon.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub holder: Option<HolderInfo>,
     /// The protocol between Portolan and the agent.
     pub protocol: NativeProtocol,
     /// What the agent supports.
     pub capabilities: Box<Capabilities>,
+}
+
+/// The process that holds an agent, so that the agent outlives the daemon.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
+#[cfg_attr(feature = "schema", ts(optional_fields))]
+pub struct HolderInfo {
+    /// The process id.
+    pub pid: u32,
+    /// The window of tmux in which the holder runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tmux: Option<String>,
 }
 
 /// What the agent reported about itself.

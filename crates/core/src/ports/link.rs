@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     Capabilities, Event, Generation, SessionId, SessionSpec,
     capabilities::NativeProtocol,
-    event::{Content, Exit, Level, TurnOrigin, TurnResult},
+    event::{Content, Exit, HolderInfo, Level, TurnOrigin, TurnResult},
     policy::Decision,
     request::{Answer, Ask},
 };
@@ -235,6 +235,9 @@ pub enum Report {
         pid: Option<u32>,
         /// The agent's version, if known.
         version: Option<String>,
+        /// The process that holds the agent. Only a holder knows it: everyone else says nothing.
+        #[serde(default)]
+        holder: Option<HolderInfo>,
         /// The protocol between Portolan and the agent.
         protocol: NativeProtocol,
         /// What the agent supports.

@@ -65,13 +65,13 @@ impl State {
         self.summary.status = Status::Starting;
         self.summary.error = None;
         self.summary.asleep = false;
-        self.pid = None;
+        (self.pid, self.holder) = (None, None);
         self.agent.own_mode = None;
         self.stopped = false;
     }
 
     fn agent_ended(&mut self, exit: &Exit) {
-        self.pid = None;
+        (self.pid, self.holder) = (None, None);
         self.activity = None;
         self.agent.own_mode = None;
         self.summary.asleep = exit.reason == ExitReason::Idle;
@@ -263,8 +263,9 @@ impl Folded for State {
                 self.capabilities = (**capabilities).clone();
                 self.agent_starts();
             }
-            Event::AgentStarted(AgentStart { pid, version, capabilities, .. }) => {
+            Event::AgentStarted(AgentStart { pid, holder, version, capabilities, .. }) => {
                 self.pid = *pid;
+                self.holder.clone_from(holder);
                 self.capabilities = (**capabilities).clone();
                 if version.is_some() {
                     self.agent.version.clone_from(version);

@@ -12,7 +12,7 @@ use super::{
 use crate::{
     Actor, Capabilities, Generation, Millis, RequestId, Seq, SessionId, SessionSpec,
     command::{ActionName, CommandKey, Stage},
-    event::{AgentInfo, Content, ItemKind, McpServer, PlanStep, Task, TurnOrigin},
+    event::{AgentInfo, Content, HolderInfo, ItemKind, McpServer, PlanStep, Task, TurnOrigin},
     policy::{Rule, Standing},
     request::{Outcome, Request},
     spec::ForkPoint,
@@ -265,6 +265,9 @@ pub struct State {
     /// The agent's process id.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pid: Option<u32>,
+    /// The process that holds the agent, if the agent outlives the daemon.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub holder: Option<HolderInfo>,
     /// Somebody stopped the agent, and nobody has used it since.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub stopped: bool,
@@ -391,6 +394,7 @@ impl State {
             capabilities: Capabilities::default(),
             generation: Generation(0),
             pid: None,
+            holder: None,
             stopped: false,
             agent: AgentInfo::default(),
             thinking: None,

@@ -19,7 +19,7 @@ use std::{
 use bytes::BufMut as _;
 use portolan_core::{
     Event, SessionId,
-    event::Level,
+    event::{HolderInfo, Level},
     ports::{AgentLink, Instruction, InstructionId, Launch, Report},
 };
 use serde_json::Value;
@@ -227,7 +227,11 @@ impl Holder {
     /// Keeps reports of the agent, and sends them on.
     fn keep(&mut self, reports: impl Iterator<Item = Report>) {
         let mut has_exited = false;
-        for report in reports {
+        for mut report in reports {
+            if let Report::Started { holder, .. } = &mut report {
+                let (pid, tmux) = (self.status.holder_pid, self.status.tmux.clone());
+                *holder = Some(HolderInfo { pid, tmux });
+            }
             let is_exit = matches!(report, Report::Exited(_));
             has_exited |= is_exit;
             self.note(&report);

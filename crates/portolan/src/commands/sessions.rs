@@ -227,6 +227,11 @@ fn describe(seq: Seq, state: &State) -> String {
     if let Some(pid) = state.pid {
         row("process", format!("{pid} (start number {} of the agent)", state.generation));
     }
+    if let Some(holder) = &state.holder {
+        let window = holder.tmux.as_deref().map(|window| format!(", tmux {}", clean::line(window)));
+        let window = window.unwrap_or_default();
+        row("holder", format!("{}{window} (the agent goes on without the daemon)", holder.pid));
+    }
     row("turns", summary.turns.to_string());
     row("tokens", format!("{} in, {} out", state.usage.context(), state.usage.output));
     if let Some(used) = state.context_used {

@@ -59,7 +59,7 @@ impl Strings {
     pub async fn started(&self) {
         let (pid, version, protocol) = (None, None, self.capabilities.native_protocol);
         let capabilities = Box::new(self.capabilities.clone());
-        self.say(Report::Started { pid, version, protocol, capabilities }).await;
+        self.say(Report::Started { pid, version, holder: None, protocol, capabilities }).await;
     }
 
     /// Runs, reports `agent-session` as its conversation, and takes instructions.

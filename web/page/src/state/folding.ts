@@ -19,10 +19,12 @@ export function fold(state: State, { seq, at, by, event }: EntryFrame): State {
         agent: event.copy ? state.agent : { ...state.agent, agent_session: event.past },
       };
     case "agent_starting":
-      return { ...state, generation: event.generation, capabilities: event.capabilities, agent: back(state.agent) };
+      return { ...withoutProcess(state), generation: event.generation, capabilities: event.capabilities, agent: back(state.agent) };
     case "agent_started":
       return {
-        ...state,
+        ...withoutProcess(state),
+        ...(event.pid === undefined ? {} : { pid: event.pid }),
+        ...(event.holder === undefined ? {} : { holder: event.holder }),
         capabilities: event.capabilities,
         agent: event.version === undefined ? state.agent : { ...state.agent, version: event.version },
       };
@@ -65,7 +67,7 @@ export function fold(state: State, { seq, at, by, event }: EntryFrame): State {
       };
     }
     case "agent_exited": {
-      const { activity: _activity, ...rest } = state;
+      const { activity: _activity, ...rest } = withoutProcess(state);
       return { ...rest, agent: back(state.agent) };
     }
     case "activity": {
@@ -199,6 +201,11 @@ function withRules(state: State, session_rules: Rule[]): State {
   const rules = texts.filter((text, index) => index === 0 || text !== texts[index - 1]);
   const { session_rules: _before, ...rest } = state;
   return session_rules.length === 0 ? { ...rest, rules } : { ...rest, rules, session_rules };
+}
+
+/** The agent's process and its holder are gone. */
+function withoutProcess({ pid: _pid, holder: _holder, ...state }: State): State {
+  return state;
 }
 
 /** The agent is no longer in a mode of its own. */

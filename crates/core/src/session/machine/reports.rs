@@ -22,9 +22,9 @@ impl Machine {
     /// Handles a report of the agent.
     pub fn report(&mut self, book: &mut Book<State>, now: Millis, report: Report) {
         match report {
-            Report::Started { pid, version, protocol, capabilities } => {
+            Report::Started { pid, version, holder, protocol, capabilities } => {
                 let generation = book.state().generation;
-                let started = AgentStart { generation, pid, version, protocol, capabilities };
+                let started = AgentStart { generation, pid, version, holder, protocol, capabilities };
                 book.append(now, None, Event::AgentStarted(started));
             }
             Report::Ready => self.ready(book, now),
