@@ -75,6 +75,10 @@ impl<A: OwnProtocol> Agent for WithFallback<A> {
         self.own.asks_nothing(means).or_else(|| self.acp.asks_nothing(means))
     }
 
+    fn rule_for(&self, tool: &str) -> String {
+        self.own.rule_for(tool)
+    }
+
     fn probe(&self) -> Boxed<'_, Probe> {
         Box::pin(async {
             let own = self.own.probe().await;

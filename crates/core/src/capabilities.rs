@@ -196,32 +196,6 @@ pub struct Capabilities {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", ts(optional))]
     pub supported_commands: Option<Vec<CommandInfo>>,
-    /// How the agent spells the tools in `allowed_tools`. Not on the wire: only the creation of a session needs it.
-    #[serde(skip)]
-    #[cfg_attr(feature = "schema", ts(skip))]
-    pub tool_spelling: ToolSpelling,
-}
-
-/// How an agent spells the tools that a session allows, where that differs from the text of a rule.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ToolSpelling {
-    /// The end of a tool that allows every command with the beginning before it.
-    pub any_rest: Option<&'static str>,
-    /// What the name of an MCP server begins with. Such a name stands for every tool of the server.
-    pub server: Option<&'static str>,
-}
-
-impl ToolSpelling {
-    /// The text of the rule that allows this tool.
-    pub fn rule(self, tool: &str) -> String {
-        if let Some(beginning) = self.any_rest.and_then(|end| tool.strip_suffix(end)) {
-            return format!("{beginning} *)");
-        }
-        match self.server.and_then(|server| tool.strip_prefix(server)) {
-            Some(name) if !name.contains("__") => format!("{tool}__*"),
-            Some(_) | None => tool.to_owned(),
-        }
-    }
 }
 
 /// How many characters of a mode's name a refusal repeats.
@@ -272,7 +246,6 @@ impl Default for Capabilities {
             mode_works: IndexMap::new(),
             rules: RulesBind::default(),
             supported_commands: None,
-            tool_spelling: ToolSpelling::default(),
         }
     }
 }

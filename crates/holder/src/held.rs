@@ -409,6 +409,10 @@ impl Agent for Held {
         self.agent.asks_nothing(means)
     }
 
+    fn rule_for(&self, tool: &str) -> String {
+        self.agent.rule_for(tool)
+    }
+
     fn probe(&self) -> Boxed<'_, Probe> {
         self.agent.probe()
     }

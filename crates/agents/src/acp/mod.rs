@@ -33,7 +33,7 @@ use std::{ffi::OsString, sync::Arc, time::Duration};
 use indexmap::IndexMap;
 use portolan_core::{
     Capabilities, SessionSpec,
-    capabilities::{NativeProtocol, PromptQueue, RulesBind, ToolSpelling},
+    capabilities::{NativeProtocol, PromptQueue, RulesBind},
     ports::{Agent, AgentLink, Boxed, Launch, Means, Past, Probe},
     spec::SpecOption,
 };
@@ -270,6 +270,5 @@ fn capabilities(known: &Known, config: &Config) -> Capabilities {
         mode_works: IndexMap::new(),
         rules: RulesBind::Advisory,
         supported_commands: None,
-        tool_spelling: ToolSpelling::default(),
     }
 }

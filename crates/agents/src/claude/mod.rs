@@ -30,7 +30,7 @@ use std::{ffi::OsString, sync::Arc};
 use indexmap::IndexMap;
 use portolan_core::{
     Capabilities, SessionSpec,
-    capabilities::{Asks, NativeProtocol, PromptQueue, RulesBind, ToolSpelling},
+    capabilities::{Asks, NativeProtocol, PromptQueue, RulesBind},
     ports::{Agent, AgentLink, Boxed, Launch, Means, Past, Probe},
     spec::SpecOption,
 };
@@ -135,6 +135,17 @@ impl Agent for Claude {
     fn environment(&self, spec: &SessionSpec) -> Result<IndexMap<String, String>, String> {
         launch::may_bypass(spec.mode.as_deref(), &spec.env, &self.supervision)?;
         self.supervision.shown_environment(&spec.env)
+    }
+
+    /// `Bash(git:*)` is any command that begins with `git`, and `mcp__files` is every tool of that MCP server.
+    fn rule_for(&self, tool: &str) -> String {
+        if let Some(beginning) = tool.strip_suffix(":*)") {
+            return format!("{beginning} *)");
+        }
+        match tool.strip_prefix("mcp__") {
+            Some(server) if !server.contains("__") => format!("{tool}__*"),
+            Some(_) | None => tool.to_owned(),
+        }
     }
 
     fn asks_nothing(&self, means: Means<'_>) -> Option<String> {
@@ -246,12 +257,8 @@ fn capabilities(version: Option<Version>, way: Way) -> Capabilities {
         // Its hook asks Portolan before every call.
         rules: RulesBind::Enforced,
         supported_commands: None,
-        tool_spelling: TOOL_SPELLING,
     }
 }
-
-/// `Bash(git:*)` is any command that begins with `git`, and `mcp__files` is every tool of that MCP server.
-const TOOL_SPELLING: ToolSpelling = ToolSpelling { any_rest: Some(":*)"), server: Some("mcp__") };
 
 impl crate::transports::OwnProtocol for Claude {
     async fn unusable(&self) -> Option<String> {

@@ -31,7 +31,7 @@ use std::{ffi::OsString, sync::Arc};
 use indexmap::IndexMap;
 use portolan_core::{
     Capabilities, SessionSpec,
-    capabilities::{NativeProtocol, PromptQueue, RulesBind, ToolSpelling},
+    capabilities::{NativeProtocol, PromptQueue, RulesBind},
     ports::{Account, Agent, AgentLink, Boxed, Launch, Means, Past, Probe},
     spec::SpecOption,
 };
@@ -199,7 +199,6 @@ fn capabilities(config: &Config) -> Capabilities {
         mode_works: modes::mode_works(),
         rules: RulesBind::Advisory,
         supported_commands: None,
-        tool_spelling: ToolSpelling::default(),
     }
 }
 

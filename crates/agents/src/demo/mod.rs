@@ -15,7 +15,7 @@ use std::{ffi::OsString, sync::Arc};
 use indexmap::IndexMap;
 use portolan_core::{
     Capabilities, SessionSpec,
-    capabilities::{Asks, CommandInfo, ModelInfo, NativeProtocol, PromptQueue, RulesBind, ToolSpelling},
+    capabilities::{Asks, CommandInfo, ModelInfo, NativeProtocol, PromptQueue, RulesBind},
     policy::Mode,
     ports::{Agent, AgentLink, Boxed, Launch, Probe},
     spec::SpecOption,
@@ -143,7 +143,6 @@ fn capabilities() -> Capabilities {
         mode_works: IndexMap::new(),
         rules: RulesBind::Enforced,
         supported_commands: Some(commands()),
-        tool_spelling: ToolSpelling::default(),
     }
 }
 

@@ -32,6 +32,12 @@ pub trait Agent: fmt::Debug + Send + Sync {
         None
     }
 
+    /// The text of the rule that allows a tool of [`SessionSpec::allowed_tools`], for which an agent may have a spelling
+    /// of its own.
+    fn rule_for(&self, tool: &str) -> String {
+        tool.to_owned()
+    }
+
     /// Checks whether the agent is installed and usable, without starting a turn.
     fn probe(&self) -> Boxed<'_, Probe>;
 

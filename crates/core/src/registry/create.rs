@@ -229,7 +229,7 @@ impl Registry {
         }
         let mut spec = spec.admit(&capabilities)?;
         for tool in &mut spec.allowed_tools {
-            *tool = capabilities.tool_spelling.rule(tool);
+            *tool = agent.rule_for(tool);
         }
         let roots = &self.shared.policy.roots;
         spec.cwd = folder(&spec.cwd, roots)?;

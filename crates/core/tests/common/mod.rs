@@ -8,7 +8,7 @@ use std::{
 
 use portolan_core::{
     Action, Capabilities, CommandId, Event, Seq, SessionId, SessionSpec,
-    capabilities::{Asks, ToolSpelling},
+    capabilities::Asks,
     event::Content,
     log::delivery::{Delivery, Mode, Start},
     policy::{Effect, Rule, RuleDraft, rule::ScopeDraft},
@@ -51,10 +51,10 @@ pub(crate) fn capabilities() -> Capabilities {
 fn fake(kept: Kept) -> (Puppet, Starts) {
     let logins = [LoginWay::Browser, LoginWay::ApiKey].into_iter().filter(|_| kept.account.is_some());
     let mut fake = Puppet::new("fake")
-        .with_capabilities(Capabilities {
-            logins: logins.collect(),
-            tool_spelling: ToolSpelling { any_rest: Some(":*)"), server: Some("mcp__") },
-            ..capabilities()
+        .with_capabilities(Capabilities { logins: logins.collect(), ..capabilities() })
+        .with_rule_for(|tool| match tool {
+            "mcp__db" => "mcp__db__*".to_owned(),
+            _ => tool.replace(":*)", " *)"),
         })
         .with_environment(|spec| {
             let refused = spec.env.contains_key("LD_PRELOAD");

@@ -278,6 +278,9 @@ impl Agent for Configured {
     fn asks_nothing(&self, means: Means<'_>) -> Option<String> {
         self.agent.asks_nothing(means)
     }
+    fn rule_for(&self, tool: &str) -> String {
+        self.agent.rule_for(tool)
+    }
     fn probe(&self) -> Boxed<'_, Probe> {
         self.agent.probe()
     }

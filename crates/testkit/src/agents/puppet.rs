@@ -40,6 +40,7 @@ pub struct Puppet {
     probe: Probe,
     environment: Environment,
     asks_nothing: fn(Means<'_>) -> Option<String>,
+    rule_for: fn(&str) -> String,
     past: Option<Arc<dyn Past>>,
     account: Option<Arc<dyn Account>>,
     life: Life,
@@ -66,6 +67,7 @@ impl Puppet {
             probe: Probe { available: true, message: "here".into(), ..Probe::default() },
             environment: |spec| Ok(spec.env.clone()),
             asks_nothing: |_| None,
+            rule_for: str::to_owned,
             past: None,
             account: None,
             life: Life::None,
@@ -92,6 +94,11 @@ impl Puppet {
     /// Sets what makes it ask nobody.
     pub fn with_asks_nothing(self, asks_nothing: fn(Means<'_>) -> Option<String>) -> Self {
         Self { asks_nothing, ..self }
+    }
+
+    /// Sets how the tools that a session allows become rules.
+    pub fn with_rule_for(self, rule_for: fn(&str) -> String) -> Self {
+        Self { rule_for, ..self }
     }
 
     /// Sets its past conversations.
@@ -150,6 +157,9 @@ impl Agent for Puppet {
     }
     fn asks_nothing(&self, means: Means<'_>) -> Option<String> {
         (self.asks_nothing)(means)
+    }
+    fn rule_for(&self, tool: &str) -> String {
+        (self.rule_for)(tool)
     }
     fn probe(&self) -> Boxed<'_, Probe> {
         Box::pin(std::future::ready(self.probe.clone()))

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use portolan_core::{
     Generation, SessionSpec,
     event::ResetReason,
-    ports::{Launch, ResumePoint},
+    ports::{Agent as _, Launch, ResumePoint},
 };
 use serde_json::{Value, json};
 
@@ -14,7 +14,7 @@ use crate::{
     Supervision,
     child::Program,
     claude::{
-        Config, Version, Way, launch,
+        Claude, Config, Version, Way, launch,
         translate::{Repeats, Setup},
     },
     dial_in::DialIn,
@@ -277,4 +277,17 @@ async fn a_fork_waits_until_its_source_is_on_disk() {
     assert!(command.windows(2).any(|pair| pair == ["--resume-session-at", "u7"]), "{command:?}");
     let refused = arguments("m8").await.unwrap_err();
     assert_eq!(refused, "the conversation to fork no longer has that message");
+}
+
+#[test]
+fn the_spelling_of_claude_code_for_allowed_tools_becomes_rules() {
+    let claude = Claude::new(Config::default(), Arc::new(supervision(&[])), DialIn::new());
+    for (tool, rule) in [
+        ("Bash(git:*)", "Bash(git *)"),
+        ("Read", "Read"),
+        ("mcp__db", "mcp__db__*"),
+        ("mcp__db__query", "mcp__db__query"),
+    ] {
+        assert_eq!(claude.rule_for(tool), rule);
+    }
 }
