@@ -179,9 +179,9 @@ impl Server {
     }
 
     /// Memory that each holder of an agent shares with no other process, in bytes.
-    #[expect(clippy::disallowed_methods, reason = "the bench asks the servers it measures")]
     pub(crate) fn memory_of_holders(&self, program: &Path) -> Result<Vec<u64>> {
-        let told = Command::new(program).args(["ps", "--json"]).env("PORTOLAN_HOME", self.folder()).output()?;
+        let told =
+            Command::new(program).args(["ps", "--json"]).env("PORTOLAN_HOME", self.folder()).output()?;
         let running: Vec<Value> = serde_json::from_slice(&told.stdout).context("`portolan ps` failed")?;
         Ok(running.iter().filter_map(|agent| agent["holder_memory"].as_u64()).collect())
     }

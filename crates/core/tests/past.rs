@@ -545,7 +545,9 @@ async fn resuming_is_offered_and_accepted_only_if_the_agent_supports_it() {
         let agent = world.puppet().await;
         let can = Capabilities { session_resume, ..capabilities() };
         let (pid, version, protocol) = (None, None, NativeProtocol::Demo);
-        agent.say(Report::Started { pid, version, holder: None, protocol, capabilities: Box::new(can) }).await;
+        agent
+            .say(Report::Started { pid, version, holder: None, protocol, capabilities: Box::new(can) })
+            .await;
         let info = AgentInfo { agent_session: Some("its own".into()), ..AgentInfo::default() };
         agent.event(Event::AgentInfo { info: Box::new(info) }).await;
         agent.say(Report::Ready).await;

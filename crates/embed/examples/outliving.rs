@@ -14,7 +14,7 @@ use std::{
 };
 
 use anyhow::{Context as _, Result};
-use portolan_core::{event::plain_text, ports::Agent as _};
+use portolan_core::{event::plain_text, ports::Agent as _, session::state::Summary};
 use portolan_embed::{
     Event, Outliving, Portolan, Session, SessionSpec, Settings, Start, agents::Supervision, outliving,
 };
@@ -83,12 +83,9 @@ async fn talk(folder: &Path) -> Result<()> {
 /// The session of the last start, or a new one.
 async fn session(portolan: &Portolan, folder: PathBuf) -> Result<Session> {
     let me = portolan.client("the program");
-    let live = me.sessions().await?.into_iter().find(|summary| summary.is_live());
-    match live {
-        Some(summary) => Ok(me.session(summary.session)),
-        None => {
-            let spec = SessionSpec { agent: "echo".into(), cwd: folder, ..SessionSpec::default() };
-            Ok(me.start(spec).await?)
-        }
+    if let Some(last) = me.sessions().await?.into_iter().find(Summary::is_live) {
+        return Ok(me.session(last.session));
     }
+    let spec = SessionSpec { agent: "echo".into(), cwd: folder, ..SessionSpec::default() };
+    Ok(me.start(spec).await?)
 }

@@ -19,8 +19,8 @@ use portolan_core::{
     SessionId,
     ports::{Agent, AgentLink, Launch},
 };
-pub use portolan_holder::{HoldError, Linger, Place};
 use portolan_holder::{Hold, Holders, RunFolder};
+pub use portolan_holder::{HoldError, Linger, Place};
 use serde_json::Value;
 
 /// The files of the holders, in the program's folder.

@@ -44,6 +44,7 @@ pub(super) async fn once(lab: &mut Lab, kind: Kind, readers: usize) -> Result<(f
     lab.perform(&all, warm_up, &what).await?;
     let play = lab.play(What::Deltas, lab.count(3000, 100), RATE, SIZE);
     lab.perform(&all, play, &what).await?;
-    let mut latencies: Vec<u64> = all.iter().flat_map(|reader| reader.seen().ledger.latencies.clone()).collect();
+    let mut latencies: Vec<u64> =
+        all.iter().flat_map(|reader| reader.seen().ledger.latencies.clone()).collect();
     Ok((quantile(&mut latencies, 0.5), quantile(&mut latencies, 0.99)))
 }

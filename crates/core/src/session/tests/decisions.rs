@@ -138,7 +138,13 @@ fn an_edited_input_is_only_for_agents_that_support_it() {
     plain.edited_input = false;
     let version = None;
     let protocol = plain.native_protocol;
-    world.report(Report::Started { pid: None, version, holder: None, protocol, capabilities: Box::new(plain) });
+    world.report(Report::Started {
+        pid: None,
+        version,
+        holder: None,
+        protocol,
+        capabilities: Box::new(plain),
+    });
     let action = Action::Answer { request, digest: None, answer };
     assert_eq!(world.send(1, action).unwrap_err().code, RefusalCode::Unsupported);
     assert_eq!(world.open(), [request]);
@@ -262,7 +268,13 @@ fn a_prompt_is_steered_only_if_it_waits_and_a_turn_runs_and_the_agent_supports_i
     let mut plain = world.book.state().capabilities.clone();
     let protocol = plain.native_protocol;
     plain.steering = false;
-    world.report(Report::Started { pid: None, version: None, holder: None, protocol, capabilities: Box::new(plain) });
+    world.report(Report::Started {
+        pid: None,
+        version: None,
+        holder: None,
+        protocol,
+        capabilities: Box::new(plain),
+    });
     assert_eq!(steer(&mut world, next), RefusalCode::Unsupported);
     world.crash();
     assert_eq!(steer(&mut world, queued), RefusalCode::NotFound, "nothing of it was committed");
