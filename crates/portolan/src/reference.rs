@@ -60,9 +60,10 @@ pub(crate) fn cli() -> String {
         "## Actions\n\n\
          An *action* is something that a client can ask of a session or of the daemon. The \
          [protocol](protocol.md) uses the same names for the actions. The tables show an example command line for each \
-         action. An action of a session, such as `add_rule`, changes that session only. Some actions of the \
-         daemon have the same name with its words in the other order, such as `rule_add`. Such an action can also \
-         change what holds for a project, an agent or every session.\n\n",
+         action. An action of a session, such as `add_rule`, changes that session only. An action of the \
+         daemon can also change the rules or budgets of a project, of an agent or of every session. Some names differ \
+         only in the order of their words: `add_rule` is an action of a session, and `rule_add` is an action of the \
+         daemon.\n\n",
     );
     let is_of_daemon = |action: &str| DAEMON_ACTIONS.contains(&action);
     for (title, of_daemon) in [("of a session", false), ("of the daemon", true)] {

@@ -657,7 +657,11 @@ fn a_session_whose_budget_is_spent_waits_until_an_owner_raises_or_resets_it() {
     assert!(sent.stderr.contains(why), "{}", sent.stderr);
     let waited = home.run(["send", &session, "say three", "--wait"]);
     assert_eq!(waited.code, 1, "{waited:?}");
-    assert!(waited.stderr.contains("the prompt waits until the budget has room"), "{}", waited.stderr);
+    assert!(
+        waited.stderr.contains("the prompt waits until an owner raises or resets the budget"),
+        "{}",
+        waited.stderr
+    );
     assert!(home.run(["ls"]).ok().contains("2 prompts wait: the budget of this session is spent"));
     let listed = home.run(["budget", "list", "--session", &session]).ok();
     assert!(listed.contains("spent: prompts wait") && listed.contains("1 turns"), "{listed}");

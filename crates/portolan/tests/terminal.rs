@@ -143,7 +143,7 @@ fn down_asks_whether_running_agents_go_on_and_does_what_the_answer_says() {
                 home.kill();
             }
             let mut terminal = Terminal::start(home.command(["down"]));
-            terminal.see("1 agent can go on without the daemon: keep it? [y/N]");
+            terminal.see("1 agent can continue without the daemon. Let it continue? (no: end it) [y/N]");
             terminal.press(&format!("{answer}\r"));
             assert!(terminal.ended().success(), "{}", terminal.output());
             if daemon {

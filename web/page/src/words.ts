@@ -80,7 +80,7 @@ const ABLE: [keyof Capabilities, does: string, cannot: string][] = [
   ["interrupt", "can be interrupted", "be interrupted"],
   ["steering", "takes prompts into a running turn", "take prompts into a running turn"],
   ["session_resume", "resumes sessions that have ended", "resume a session that has ended"],
-  ["reliable_resume", "sleeps while idle", "sleep while idle"],
+  ["reliable_resume", "can be ended while idle and continue later", "be ended while idle and continue later"],
   ["session_fork", "can be forked", "be forked"],
   ["session_fork_at", "can be forked at any prompt", "be forked at a prompt"],
   ["model_switching", "changes its model while running", "change its model while running"],

@@ -46,6 +46,7 @@ pub enum Event {
         past: String,
         /// The agent keeps the original unchanged and continues in a copy.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        #[cfg_attr(feature = "schema", ts(as = "Option<bool>"))]
         copy: bool,
         /// The number of imported entries.
         entries: u32,
@@ -171,6 +172,7 @@ pub enum Event {
         content: Vec<Content>,
         /// The message was cut off: this is its text so far.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        #[cfg_attr(feature = "schema", ts(as = "Option<bool>"))]
         interrupted: bool,
         /// Why the model stopped.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -200,6 +202,7 @@ pub enum Event {
         input: Value,
         /// The changes that the tool will make to files, if known.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        #[cfg_attr(feature = "schema", ts(as = "Option<Vec<FileChange>>"))]
         changes: Vec<FileChange>,
     },
     /// A tool is still running.
@@ -228,6 +231,7 @@ pub enum Event {
         content: Vec<Content>,
         /// The changes that the tool made to files, if known.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        #[cfg_attr(feature = "schema", ts(as = "Option<Vec<FileChange>>"))]
         changes: Vec<FileChange>,
     },
     /// The agent summarises its last tool calls.
@@ -261,6 +265,7 @@ pub enum Event {
         context_window: Option<u64>,
         /// The figure says only how full the context is: nothing was used.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        #[cfg_attr(feature = "schema", ts(as = "Option<bool>"))]
         context_only: bool,
     },
     /// The agent compacted its context.
@@ -412,6 +417,7 @@ pub enum Event {
         budget: Option<BudgetTerms>,
         /// Everything used so far no longer counts.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        #[cfg_attr(feature = "schema", ts(as = "Option<bool>"))]
         reset: bool,
     },
     /// A budget of this session is nearly spent, is spent, or has room again. While a budget is spent, prompts wait. An
@@ -461,6 +467,7 @@ pub enum Event {
         authenticating: bool,
         /// The login's output.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        #[cfg_attr(feature = "schema", ts(as = "Option<Vec<String>>"))]
         output: Vec<String>,
         /// The error.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -486,6 +493,7 @@ pub enum Event {
         files: Vec<Value>,
         /// The files that could not be saved.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        #[cfg_attr(feature = "schema", ts(as = "Option<Vec<Value>>"))]
         failed: Vec<Value>,
     },
     /// A message that Portolan does not know yet. Its raw text is kept.

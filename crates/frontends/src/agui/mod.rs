@@ -58,7 +58,7 @@ pub struct Settings {
     /// Origins of web apps that may use AG-UI from the browser, such as `http://localhost:5173`. Compared exactly. Such
     /// an app reaches nothing else of the daemon.
     pub origins: Vec<String>,
-    /// The agent of a run that names the agent `default`, while there is no active session.
+    /// If a run asks for the agent `default` and there is no active session, Portolan uses this agent.
     pub agent: String,
     /// The folder that sessions of new threads work in, within `sessions.roots`. Default: the folder that the daemon
     /// was started in.
@@ -70,9 +70,9 @@ pub struct Settings {
     /// session if there is one.
     pub unknown_threads: UnknownThreads,
     /// What happens to a turn when the app closes the connection of its AG-UI run. `continue`: the turn goes on.
-    /// `stop`: the turn stops. `auto`: the turn goes on if an app has made an AG-UI `connect` call for the thread: such
-    /// an app also closes the connection when its page reloads. Otherwise the turn stops: a client without such a call
-    /// closes the connection to stop the turn.
+    /// `stop`: the turn stops. `auto`: if an app has made an AG-UI `connect` call for the thread, the turn goes on,
+    /// because such an app closes the connection also when its page reloads. If no app has made such a call, the turn
+    /// stops, because an app without such a call closes the connection to stop the turn.
     pub on_close: OnClose,
 }
 

@@ -111,7 +111,7 @@ pub(crate) enum Verb {
     ///
     /// The account belongs to the agent. Every program that uses the agent's own settings folder uses the same
     /// account, even outside of Portolan. Without a verb, prints the account, and its limits if the agent
-    /// reports them. Portolan cannot log in every agent: `portolan agents --json` lists the ways to log in
+    /// reports them. Portolan can log in only some agents: `portolan agents --json` lists the ways to log in
     /// under `logins`. Only owners may log an agent in or out.
     Account {
         /// Which agent

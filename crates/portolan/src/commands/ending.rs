@@ -41,8 +41,7 @@ pub(super) async fn down(context: &Context, down: Down) -> Outcome {
         (true, _) => Agents::GoOn,
         (_, true) => Agents::End,
         _ if running > 0 && inputs::is_asked() && context.format() == Format::Plain => {
-            let question = format!("{} without the daemon: keep {}?", go_on(running), them(running));
-            if inputs::confirm(&question) { Agents::GoOn } else { Agents::End }
+            if inputs::confirm(&question(running)) { Agents::GoOn } else { Agents::End }
         }
         _ => Agents::End,
     };
@@ -102,15 +101,12 @@ fn could_not_end(run: &RunFolder, left: &BTreeSet<SessionId>) -> Failure {
         return Failure::new(format!("{what}; try again"));
     }
     let pids = pids.join(" ");
-    Failure::new(format!("{what}; `kill -9 {pids}` ends what holds the agent{s}, and with it the agent{s}"))
+    Failure::new(format!("{what}; `kill -9 {pids}` ends the holder{s} and the agent{s}"))
 }
 
-fn go_on(running: usize) -> String {
-    if running == 1 { "1 agent can go on".into() } else { format!("{running} agents can go on") }
-}
-
-fn them(running: usize) -> &'static str {
-    if running == 1 { "it" } else { "them" }
+fn question(running: usize) -> String {
+    let (s, them) = if running == 1 { ("", "it") } else { ("s", "them") };
+    format!("{running} agent{s} can continue without the daemon. Let {them} continue? (no: end {them})")
 }
 
 async fn end_left_running(holders: &Holders, now: bool) -> usize {

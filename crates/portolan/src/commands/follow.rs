@@ -221,12 +221,13 @@ impl Watch {
                     exit.message
                 ))))
             }
-            // The prompt waits until an owner gives the budget room; this command does not.
+            // The prompt waits until the budget counts less or allows more; this command does not.
             Event::BudgetReached { standing }
                 if standing.level == Level::Over && self.command.is_some() && !self.taken_up =>
             {
+                let or_tomorrow = if standing.per.is_some() { ", or until the next day begins" } else { "" };
                 Some(Err(Failure::new(format!(
-                    "{}; the prompt waits until the budget has room (`portolan budget`)",
+                    "{}; the prompt waits until an owner raises or resets the budget (`portolan budget`){or_tomorrow}",
                     standing.words()
                 ))))
             }

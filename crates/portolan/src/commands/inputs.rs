@@ -131,8 +131,9 @@ pub(super) fn wait(given: &str) -> Outcome<Option<u32>> {
         return Ok(None);
     }
     let whole = u32::try_from(seconds(given)?).ok().filter(|seconds| *seconds > 0);
-    let why =
-        || Failure::usage(format!("`{given}` is no time to wait; use a time such as 90s or 5m, or `none`"));
+    let why = || {
+        Failure::usage(format!("`{given}` is not a waiting time; use a time such as 90s or 5m, or `none`"))
+    };
     whole.map(Some).ok_or_else(why)
 }
 

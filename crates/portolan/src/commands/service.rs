@@ -140,8 +140,8 @@ pub(super) fn restart(context: &Context, service: &holder::Service) -> Outcome {
     let unit = &service.unit;
     if service.manager == Manager::System {
         return Err(Failure::new(format!(
-            "the daemon is the system service `{unit}`, and a daemon that `portolan restart` starts would not be part of \
-             it; `sudo systemctl restart {unit}` restarts it, and agents go on if they are outside of the service"
+            "systemd runs the daemon as the system service `{unit}`, so `portolan restart` cannot restart the daemon; run \
+             `sudo systemctl restart {unit}`; agents whose processes are outside of the service continue"
         )));
     }
     systemctl(&["restart", unit])?;

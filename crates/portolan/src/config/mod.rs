@@ -118,7 +118,7 @@ pub(crate) struct Retention {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Limits {
-    /// An agent that is not ready after this time is ended.
+    /// An agent that is not ready after this time is ended. An agent over ACP always gets at least 120 seconds.
     pub(crate) agent_ready_seconds: u32,
     /// How long an agent may take to answer a control request, such as a change of model.
     pub(crate) control_request_seconds: u32,
@@ -188,9 +188,9 @@ pub(crate) struct Sessions {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Policy {
-    /// Let owners use modes in which an agent acts without asking, such as `bypassPermissions`, `full-access` or
-    /// `yolo`. Other roles may never use these modes, through any frontend. In some modes no rule can stop the agent;
-    /// Portolan refuses these modes while a deny rule holds.
+    /// Let owners use modes in which most calls run without a question to a person, such as `bypassPermissions`,
+    /// `full-access` or `yolo`. Other roles may never use these modes, through any frontend. In some modes no rule can
+    /// stop the agent. Portolan refuses such a mode while a deny rule holds.
     pub(crate) allow_bypass: bool,
     /// A request that nobody answers within this time is denied. A session may have its own time. Default: never.
     pub(crate) deadline_seconds: Option<u32>,

@@ -117,6 +117,8 @@ pub(super) fn remark(event: &Event, by: Option<&str>) -> Option<Line> {
     let dim = |text: String| Some(Line::new(Style::Dim, format!("· {text}")));
     let warn = |text: String| Some(Line::new(Style::Warning, format!("! {text}")));
     let by = by.map(|by| format!(" by {}", clean::line(by))).unwrap_or_default();
+    // Directly after `answers` or `denied`, the name would seem to be who answers or denies.
+    let set_by = if by.is_empty() { String::new() } else { format!(" (set{by})") };
     match event {
         Event::SessionCreated { spec } => {
             dim(format!("{} in {}", clean::line(&spec.agent), clean::line(&spec.cwd.display().to_string())))
@@ -176,20 +178,22 @@ pub(super) fn remark(event: &Event, by: Option<&str>) -> Option<Line> {
             dim(format!("the rule for {} is removed{by}", clean::line(tool_name)))
         }
         Event::DeadlineChanged { request: Some(request), deadline, .. } => dim(match deadline {
-            Some(at) => format!("request {request} is denied at {}{by}", rfc3339(*at)),
-            None => format!("request {request} waits without a deadline{by}"),
+            Some(at) => format!("request {request} is denied at {} if nobody answers{set_by}", rfc3339(*at)),
+            None => format!("request {request} waits without a deadline{set_by}"),
         }),
         Event::DeadlineChanged { request: None, seconds, .. } => dim(match seconds {
-            Some(seconds) => format!("requests wait {seconds} s from now on{by}"),
-            None => format!("requests wait without a deadline from now on{by}"),
+            Some(seconds) => {
+                format!("from now on, a request that nobody answers within {seconds} s is denied{set_by}")
+            }
+            None => format!("from now on, requests wait without a deadline{set_by}"),
         }),
         Event::BudgetChanged { budget: None, .. } => {
-            dim(format!("this session has no budget of its own now{by}"))
+            dim(format!("this session's own budget was removed{by}"))
         }
         Event::BudgetChanged { budget: Some(budget), reset } => {
             let per = if budget.per.is_some() { " per day" } else { "" };
             let reset = if *reset { "; it counts from zero again" } else { "" };
-            dim(format!("the budget of this session: {}{per}{reset}{by}", budget.limits))
+            dim(format!("the budget of this session: {}{per}{reset}{set_by}", budget.limits))
         }
         Event::BudgetReached { standing } => match standing.level {
             Spent::Fine => dim(clean::line(&standing.words())),

@@ -108,7 +108,7 @@ class Link {
     try {
       if (key !== null) await logOut(location.origin, key);
     } catch {
-      this.tell("Portolan cannot be reached. This browser has deleted its login, but Portolan accepts the login until an owner logs this browser out in the settings.", "bad");
+      this.tell("Portolan cannot be reached. You are logged out in this browser. But the login is still valid in Portolan until an owner ends it under Devices and settings.", "bad");
     }
     localStorage.removeItem(KEY);
     this.connection?.close();
