@@ -1829,7 +1829,7 @@ past: string,
 /**
  * The agent keeps the original unchanged and continues in a copy.
  */
-copy: boolean,
+copy?: boolean,
 /**
  * The number of imported entries.
  */
@@ -1961,7 +1961,7 @@ content: Array<Content>,
 /**
  * The message was cut off: this is its text so far.
  */
-interrupted: boolean,
+interrupted?: boolean,
 /**
  * Why the model stopped.
  */
@@ -2001,7 +2001,7 @@ input: JsonValue,
 /**
  * The changes that the tool will make to files, if known.
  */
-changes: Array<FileChange>, } | { "type": "tool_progress",
+changes?: Array<FileChange>, } | { "type": "tool_progress",
 /**
  * The agent's own id of the tool call.
  */
@@ -2037,7 +2037,7 @@ content: Array<Content>,
 /**
  * The changes that the tool made to files, if known.
  */
-changes: Array<FileChange>, } | { "type": "tool_summary",
+changes?: Array<FileChange>, } | { "type": "tool_summary",
 /**
  * The summary.
  */
@@ -2073,7 +2073,7 @@ context_window?: number,
 /**
  * The figure says only how full the context is: nothing was used.
  */
-context_only: boolean, } | { "type": "compacted",
+context_only?: boolean, } | { "type": "compacted",
 /**
  * The trigger: `manual` or `auto`.
  */
@@ -2229,7 +2229,7 @@ budget?: BudgetTerms,
 /**
  * Everything used so far no longer counts.
  */
-reset: boolean, } | { "type": "budget_reached",
+reset?: boolean, } | { "type": "budget_reached",
 /**
  * The budget, and how far it is spent.
  */
@@ -2277,7 +2277,7 @@ authenticating: boolean,
 /**
  * The login's output.
  */
-output: Array<string>,
+output?: Array<string>,
 /**
  * The error.
  */
@@ -2309,7 +2309,7 @@ files: Array<JsonValue>,
 /**
  * The files that could not be saved.
  */
-failed: Array<JsonValue>, } | { "type": "unknown",
+failed?: Array<JsonValue>, } | { "type": "unknown",
 /**
  * The sender.
  */
