@@ -224,7 +224,7 @@ fn admit_removal(state: &State, tool_name: &str, rule: Option<&RuleId>) -> Resul
 
 fn admit_deadline(state: &State, request: Option<RequestId>, seconds: Option<u32>) -> Result<(), Refusal> {
     if seconds == Some(0) {
-        let why = "a deadline must be at least one second; `deny` denies a request at once";
+        let why = "a deadline must be at least one second; answer a request to deny it at once";
         return refuse(RefusalCode::Invalid, why);
     }
     request.map_or(Ok(()), |request| open_request(state, request).map(drop))
