@@ -4,11 +4,10 @@ use std::{ffi::OsString, path::Path, sync::Arc, time::Duration};
 
 use portolan_agents::{Supervision, acp, child::Ladder, claude, codex, dial_in::DialIn, prices};
 use portolan_core::{
-    Capabilities, Principal, Role, SessionSpec,
+    Principal, Role, SessionSpec,
     access::Bypass,
-    ports::{
-        Account, Agent, AgentLink, Boxed, Clock, Launch, LeftRunning, Means, Past, Probe, Rejoined, Store,
-    },
+    delegates_agent,
+    ports::{Agent, AgentLink, Clock, Launch, Store, Variables},
     session::machine::Policy,
 };
 use portolan_holder::Holders;
@@ -265,37 +264,14 @@ impl Configured {
     }
 }
 
+#[deny(clippy::missing_trait_methods, reason = "a method that is missing here is not passed on")]
 impl Agent for Configured {
-    fn kind(&self) -> &str {
-        self.agent.kind()
-    }
-    fn title(&self) -> String {
-        self.agent.title()
-    }
-    fn capabilities(&self) -> Capabilities {
-        self.agent.capabilities()
-    }
-    fn asks_nothing(&self, means: Means<'_>) -> Option<String> {
-        self.agent.asks_nothing(means)
-    }
-    fn rule_for(&self, tool: &str) -> String {
-        self.agent.rule_for(tool)
-    }
-    fn probe(&self) -> Boxed<'_, Probe> {
-        self.agent.probe()
-    }
-    fn past(&self) -> Option<Arc<dyn Past>> {
-        self.agent.past()
-    }
-    fn account(&self) -> Option<Arc<dyn Account>> {
-        self.agent.account()
-    }
-    fn environment(&self, spec: &SessionSpec) -> Result<indexmap::IndexMap<String, String>, String> {
+    delegates_agent!(agent: kind, title, capabilities, asks_nothing, rule_for, probe, past, account, rejoin);
+
+    fn environment(&self, spec: &SessionSpec) -> Result<Variables, String> {
         self.agent.environment(&self.with_env(spec))
     }
-    fn rejoin(&self, left: LeftRunning) -> Boxed<'_, Option<Rejoined>> {
-        self.agent.rejoin(left)
-    }
+
     fn start(&self, mut launch: Launch) -> AgentLink {
         launch.spec = Arc::new(self.with_env(&launch.spec));
         self.agent.start(launch)
