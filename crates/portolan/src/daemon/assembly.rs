@@ -2,7 +2,7 @@
 
 use std::{ffi::OsString, path::Path, sync::Arc, time::Duration};
 
-use portolan_agents::{Supervision, acp, child::Ladder, claude, codex, dial_in::DialIn, prices};
+use portolan_agents::{Supervision, acp, child::Ladder, claude, codex, dial_in::DialIn};
 use portolan_core::{
     Principal, Role, SessionSpec,
     access::Bypass,
@@ -117,10 +117,7 @@ fn seconds(seconds: u32) -> Duration {
 }
 
 async fn open_store(settings: &Settings, path: &Path) -> Outcome<Arc<dyn Store>> {
-    let durability = match settings.store.durability {
-        config::Durability::Normal => portolan_store::Durability::Normal,
-        config::Durability::Full => portolan_store::Durability::Full,
-    };
+    let durability = settings.store.durability;
     let path = path.to_path_buf();
     // Opening may copy a large database before a migration.
     let opened = tokio::task::spawn_blocking(move || SqliteStore::open(&path, durability)).await;
@@ -196,11 +193,8 @@ fn claude(settings: &Settings) -> claude::Config {
     let Some(wanted) = settings.agents.get("claude") else { return claude::Config::default() };
     claude::Config {
         command: wanted.command.iter().map(OsString::from).collect(),
-        transport: wanted.transport.map(|transport| match transport {
-            config::Transport::Stdio => claude::Way::Stdio,
-            config::Transport::Websocket => claude::Way::Websocket,
-        }),
-        prices: wanted.prices.iter().map(|(model, price)| (model.clone(), priced(*price))).collect(),
+        transport: wanted.transport,
+        prices: wanted.prices.clone().into_iter().collect(),
         env: wanted.env.clone().into_iter().collect(),
     }
 }
@@ -210,7 +204,7 @@ fn codex(settings: &Settings) -> codex::Config {
     let Some(wanted) = settings.agents.get(codex::KIND) else { return codex::Config::default() };
     codex::Config {
         command: wanted.command.iter().map(OsString::from).collect(),
-        prices: wanted.prices.iter().map(|(model, price)| (model.clone(), priced(*price))).collect(),
+        prices: wanted.prices.clone().into_iter().collect(),
         env: wanted.env.clone().into_iter().collect(),
     }
 }
@@ -224,15 +218,10 @@ fn acp(settings: &Settings) -> Vec<acp::Config> {
         command: wanted.command.iter().map(OsString::from).collect(),
         login: wanted.login.clone(),
         serves: acp::Serves { files: wanted.files, terminals: wanted.terminals },
-        prices: wanted.prices.iter().map(|(model, price)| (model.clone(), priced(*price))).collect(),
+        prices: wanted.prices.clone().into_iter().collect(),
         env: wanted.env.clone().into_iter().collect(),
     };
     others.map(config).collect()
-}
-
-fn priced(price: config::Price) -> prices::Price {
-    let config::Price { input, output, cache_write, cache_read } = price;
-    prices::Price { input, output, cache_write, cache_read }
 }
 
 /// The demo agent is this program itself.
@@ -376,7 +365,8 @@ mod tests {
         assert_eq!(supervision(&settings, "key".into(), vec![]).liveness, Duration::from_secs(7));
         let config = claude(&settings);
         assert_eq!(config.env["HOME"], "/h");
-        let price = prices::Price { input: 1.0, output: 2.0, cache_write: 0.0, cache_read: 0.0 };
+        let price =
+            portolan_agents::prices::Price { input: 1.0, output: 2.0, cache_write: 0.0, cache_read: 0.0 };
         assert_eq!(config.prices["m"], price);
     }
 
