@@ -10,7 +10,8 @@ use anyhow::Result;
 use crate::project::{files, read};
 
 /// The crates whose texts appear outside of the command line too.
-const BELOW: [&str; 5] = ["agents", "core", "frontends", "host", "store"];
+const BELOW: [&str; 10] =
+    ["agents", "client", "core", "embed", "frontends", "holder", "host", "protocol", "store", "wire"];
 
 /// The beginning of a command in a text.
 const COMMAND: &str = "`portolan ";

@@ -15,6 +15,8 @@ pub mod demo;
 pub mod dial_in;
 pub mod driver;
 mod foreign;
+#[cfg(any(test, feature = "fuzz"))]
+mod hostile;
 mod hunks;
 pub mod link;
 #[cfg(test)]

@@ -5,22 +5,34 @@
 
 use indexmap::IndexMap;
 use portolan_core::usage::TokenUsage;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 /// The price of a model, in US dollars for a million tokens.
-#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Price {
     /// Tokens read that were not cached.
+    #[serde(deserialize_with = "dollars")]
     pub input: f64,
     /// Tokens written.
+    #[serde(deserialize_with = "dollars")]
     pub output: f64,
     /// Tokens written to the cache.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "dollars")]
     pub cache_write: f64,
     /// Tokens read from the cache.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "dollars")]
     pub cache_read: f64,
+}
+
+/// An amount of money: finite and not negative. `3` and `3.0` are both valid.
+fn dollars<'de, D: serde::Deserializer<'de>>(from: D) -> Result<f64, D::Error> {
+    let amount = f64::deserialize(from)?;
+    if amount.is_finite() && amount >= 0.0 {
+        return Ok(amount);
+    }
+    Err(serde::de::Error::custom(format!("`{amount}` is not a price; give zero or more US dollars")))
 }
 
 impl Price {

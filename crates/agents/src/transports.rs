@@ -3,10 +3,9 @@
 
 use std::sync::Arc;
 
-use indexmap::IndexMap;
 use portolan_core::{
-    Capabilities, SessionSpec,
-    ports::{Account, Agent, AgentLink, Boxed, Launch, Means, Past, Probe, Transport},
+    delegates_agent,
+    ports::{Agent, AgentLink, Boxed, Launch, Means, Probe, Transport},
 };
 
 use crate::{Supervision, acp::Acp, driver};
@@ -54,29 +53,12 @@ impl<A: OwnProtocol> WithFallback<A> {
     }
 }
 
+#[deny(clippy::missing_trait_methods, reason = "a method that is missing here is not passed on")]
 impl<A: OwnProtocol> Agent for WithFallback<A> {
-    fn kind(&self) -> &str {
-        self.own.kind()
-    }
-
-    fn title(&self) -> String {
-        self.own.title()
-    }
-
-    fn capabilities(&self) -> Capabilities {
-        self.own.capabilities()
-    }
-
-    fn environment(&self, spec: &SessionSpec) -> Result<IndexMap<String, String>, String> {
-        self.own.environment(spec)
-    }
+    delegates_agent!(own: kind, title, capabilities, environment, rule_for, past, account, rejoin);
 
     fn asks_nothing(&self, means: Means<'_>) -> Option<String> {
         self.own.asks_nothing(means).or_else(|| self.acp.asks_nothing(means))
-    }
-
-    fn rule_for(&self, tool: &str) -> String {
-        self.own.rule_for(tool)
     }
 
     fn probe(&self) -> Boxed<'_, Probe> {
@@ -97,14 +79,6 @@ impl<A: OwnProtocol> Agent for WithFallback<A> {
                 ..acp
             }
         })
-    }
-
-    fn past(&self) -> Option<Arc<dyn Past>> {
-        self.own.past()
-    }
-
-    fn account(&self) -> Option<Arc<dyn Account>> {
-        self.own.account()
     }
 
     fn start(&self, launch: Launch) -> AgentLink {

@@ -136,6 +136,20 @@ impl Line {
     }
 }
 
+#[cfg(test)]
+impl Line {
+    /// A line over this stream, without a token.
+    pub(crate) fn over(stream: impl Stream + 'static) -> Self {
+        Self {
+            stream: Box::new(stream),
+            scheme: "ws",
+            authority: "localhost".into(),
+            prefix: String::new(),
+            token: None,
+        }
+    }
+}
+
 async fn by_socket(path: &Path, token: Option<Token>) -> Result<Line, Error> {
     let stream = UnixStream::connect(path).await.map_err(|error| {
         Error::Unreachable(format!("no daemon answers at the socket `{}`: {error}", path.display()))

@@ -3,6 +3,7 @@
 //! [`Dial`] makes lines to a daemon, a [`Connection`] is a greeted line, and a [`Client`] reads its frames tolerantly
 //! ([`frames`]). A call that loses its connection is sent again under the same id, and the daemon runs it at most once.
 
+mod attached;
 mod calls;
 mod connection;
 mod dial;
@@ -18,6 +19,7 @@ use portolan_protocol::{Call, ClientFrame, ClientInfo, ServerInfo, You};
 
 use self::frames::{Inbound, Reply};
 pub use self::{
+    attached::Attached,
     calls::{Listed, Probe},
     connection::Connection,
     dial::{Address, Attempt, Dial, Dialling, Line, Stream, Token},
@@ -170,3 +172,6 @@ fn patience(call: &Call) -> Duration {
         _ => REPLY,
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -155,10 +155,15 @@ pub enum Actor {
         /// The frontend used.
         via: String,
     },
-    /// A rule of the session or the configuration.
+    /// Policy, by a rule or by something that stands in for a rule.
     Policy {
         /// The rule, in words.
         rule: String,
+        /// What stands in `rule`. Absent in entries of older versions; then the words in `rule` show it: `mode ...`,
+        /// `budget ...` and `at most ...` are no rules.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[cfg_attr(feature = "schema", ts(optional))]
+        source: Option<PolicySource>,
     },
     /// A deadline.
     Deadline,
@@ -170,15 +175,46 @@ pub enum Actor {
     Imported,
 }
 
+/// By what policy decides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
+#[serde(rename_all = "snake_case")]
+pub enum PolicySource {
+    /// One or several rules.
+    Rule,
+    /// The session's mode, where no rule decides.
+    Mode,
+    /// A budget.
+    Budget,
+    /// A limit of Portolan itself.
+    Limit,
+}
+
+impl PolicySource {
+    /// What the words of an older version name.
+    fn of_words(words: &str) -> Self {
+        let begins = [("mode ", Self::Mode), ("budget ", Self::Budget), ("at most ", Self::Limit)];
+        let found = begins.into_iter().find(|(beginning, _)| words.starts_with(beginning));
+        found.map_or(Self::Rule, |(_, source)| source)
+    }
+}
+
+impl Actor {
+    /// Policy, by this.
+    pub fn policy(source: PolicySource, words: impl Into<String>) -> Self {
+        Self::Policy { rule: words.into(), source: Some(source) }
+    }
+}
+
 impl fmt::Display for Actor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Person { name, via, .. } => write!(f, "{name} ({via})"),
-            // A mode decides where no rule does, and a budget stops what no rule stops.
-            Self::Policy { rule } if rule.starts_with("mode ") || rule.starts_with("budget ") => {
-                f.write_str(rule)
-            }
-            Self::Policy { rule } => write!(f, "rule {rule}"),
+            Self::Policy { rule, source } => match source.unwrap_or_else(|| PolicySource::of_words(rule)) {
+                PolicySource::Mode | PolicySource::Budget => f.write_str(rule),
+                PolicySource::Limit => write!(f, "limit: {rule}"),
+                PolicySource::Rule => write!(f, "rule {rule}"),
+            },
             Self::Deadline => f.write_str("deadline"),
             Self::Agent => f.write_str("agent"),
             Self::Daemon => f.write_str("portolan"),
@@ -231,6 +267,23 @@ mod tests {
         let why = why.unwrap_err();
         assert!(why.message.contains("`yolo`"), "{why}");
         assert_eq!(why.way_out, Some(WayOut::ChangeSetting { key: "policy.allow_bypass".into() }));
+    }
+
+    #[test]
+    fn an_older_entry_names_what_policy_decided_by_as_a_new_one_does() {
+        let named = [
+            (PolicySource::Rule, "deny Bash(rm -r)", "rule deny Bash(rm -r)"),
+            (PolicySource::Mode, "mode acceptEdits", "mode acceptEdits"),
+            (PolicySource::Budget, "budget of this session", "budget of this session"),
+            (PolicySource::Limit, "at most 64 open requests", "limit: at most 64 open requests"),
+        ];
+        for (source, words, shown) in named {
+            let now = Actor::policy(source, words);
+            let older: Actor =
+                serde_json::from_value(serde_json::json!({ "kind": "policy", "rule": words })).unwrap();
+            assert_eq!(older, Actor::Policy { rule: words.into(), source: None });
+            assert_eq!((now.to_string(), older.to_string()), (shown.into(), shown.into()));
+        }
     }
 
     #[test]

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use common::World;
 use portolan_core::{
     Action, Actor, Capabilities, CommandId, Event, Millis, RefusalCode, Role, Seq, SessionId, SessionSpec,
+    access::PolicySource,
     event::AgentInfo,
     log::delivery::Start,
     policy::{Decision, Effect, Mode, RuleDraft, RuleScope, rule::ScopeDraft},
@@ -67,7 +68,7 @@ async fn a_rule_answers_before_anyone_is_asked_and_the_inbox_never_sees_the_requ
     let denied = reader.until(is_request).await;
     let Event::RequestDecided { request, outcome } = &denied else { panic!("{denied:?}") };
     let said = Answer::deny(Some("Denied by persisted rule for Bash.".into()));
-    let by = Actor::Policy { rule: "deny Bash(git push --force)".into() };
+    let by = Actor::policy(PolicySource::Rule, "deny Bash(git push --force)");
     assert_eq!(*outcome, Outcome::Answered { answer: said, by });
     let judgement = request.policy.as_ref().expect("a judgement");
     assert!(judgement.risk.reasons.contains(&"forces a push".to_owned()), "{judgement:?}");

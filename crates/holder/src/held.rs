@@ -8,15 +8,11 @@ use std::{
     time::Duration,
 };
 
-use indexmap::IndexMap;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 use portolan_core::{
-    Capabilities, SessionId, SessionSpec,
-    ports::{
-        Account, Agent, AgentLink, Boxed, INSTRUCTIONS, Launch, LeftRunning, Means, Past, Probe, REPORTS,
-        Rejoined,
-    },
+    SessionId, delegates_agent,
+    ports::{Agent, AgentLink, Boxed, INSTRUCTIONS, Launch, LeftRunning, REPORTS, Rejoined},
 };
 use serde_json::Value;
 use tokio::{
@@ -388,42 +384,9 @@ impl Held {
     }
 }
 
+#[deny(clippy::missing_trait_methods, reason = "a method that is missing here is not passed on")]
 impl Agent for Held {
-    fn kind(&self) -> &str {
-        self.agent.kind()
-    }
-
-    fn title(&self) -> String {
-        self.agent.title()
-    }
-
-    fn capabilities(&self) -> Capabilities {
-        self.agent.capabilities()
-    }
-
-    fn environment(&self, spec: &SessionSpec) -> Result<IndexMap<String, String>, String> {
-        self.agent.environment(spec)
-    }
-
-    fn asks_nothing(&self, means: Means<'_>) -> Option<String> {
-        self.agent.asks_nothing(means)
-    }
-
-    fn rule_for(&self, tool: &str) -> String {
-        self.agent.rule_for(tool)
-    }
-
-    fn probe(&self) -> Boxed<'_, Probe> {
-        self.agent.probe()
-    }
-
-    fn past(&self) -> Option<Arc<dyn Past>> {
-        self.agent.past()
-    }
-
-    fn account(&self) -> Option<Arc<dyn Account>> {
-        self.agent.account()
-    }
+    delegates_agent!(agent: kind, title, capabilities, environment, asks_nothing, rule_for, probe, past, account);
 
     fn start(&self, launch: Launch) -> AgentLink {
         let Some(place) = self.starts else { return Arc::clone(&self.agent).start(launch) };

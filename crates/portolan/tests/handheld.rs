@@ -45,6 +45,12 @@ fn app(home: &Home) -> App {
     app
 }
 
+/// Switches auto-edit on.
+fn edits_alone(app: &mut App, slot: usize) {
+    app.auto_edit("true");
+    app.until("auto-edit", |app| app.slots[slot]["autoEdit"] == true);
+}
+
 /// The session behind a slot.
 fn session(home: &Home, slot: usize) -> String {
     let standing = home.json(["handheld", "status"]);
@@ -303,8 +309,7 @@ fn play(version: &'static str, model: &str) {
     app.state(slot, "idle");
     assert!(made("always.txt") && made("again.txt"), "{version}");
 
-    app.auto_edit("true");
-    app.until("auto-edit", |app| app.slots[slot]["autoEdit"] == true);
+    edits_alone(&mut app, slot);
     app.command(slot, "please write");
     app.message(slot, "Written.");
     app.state(slot, "idle");
@@ -402,8 +407,7 @@ fn edit_with(cast: &Cast, work: &Path, traps: &Traps, model: &str) {
     let made = home.run(["new", kind, "please begin", "--cwd", work.to_str().unwrap(), "--mode", mode]).ok();
     app.until("a session", |app| app.slots[slot]["active"] == true && app.slots[slot]["message"] == "Begun.");
     app.state(slot, "idle");
-    app.auto_edit("true");
-    app.until("auto-edit", |app| app.slots[slot]["autoEdit"] == true);
+    edits_alone(&mut app, slot);
     for (word, _, lands) in traps.all() {
         app.command(slot, &format!("please {word}"));
         app.state(slot, "waiting");
@@ -457,6 +461,18 @@ async fn auto_edit_asks_about_links_hooks_and_settings_with_real_agents() {
     }
 }
 
+/// A slot whose edit auto-edit leaves to people, for this reason.
+fn asked_in_auto_edit(home: &Home, why: &str) -> (App, usize) {
+    let mut app = app(home);
+    let slot = app.spawn();
+    edits_alone(&mut app, slot);
+    app.command(slot, "edit, fast");
+    let panel = app.panel(slot, "Edit");
+    let told = panel["promptDescription"].as_str().unwrap();
+    assert!(told.starts_with("Auto-edit asks you: `") && told.contains(why), "{told}");
+    (app, slot)
+}
+
 // With the agent that every installation has.
 // covers: 000-045
 #[test]
@@ -465,17 +481,7 @@ fn auto_edit_asks_about_a_link_with_the_demo_agent_and_says_why() {
     let (file, outside) = (folder.path().join("shop/harbour.txt"), folder.path().join("outside.txt"));
     std::os::unix::fs::symlink(&outside, &file).unwrap();
     home.up();
-    let mut app = app(&home);
-    let slot = app.spawn();
-    app.auto_edit("true");
-    app.until("auto-edit", |app| app.slots[slot]["autoEdit"] == true);
-    app.command(slot, "edit, fast");
-    let panel = app.panel(slot, "Edit");
-    let told = panel["promptDescription"].as_str().unwrap();
-    assert!(
-        told.starts_with("Auto-edit asks you: `") && told.contains("outside the session's folder"),
-        "{told}"
-    );
+    let (mut app, slot) = asked_in_auto_edit(&home, "outside the session's folder");
     app.decide(slot, "no");
     app.state(slot, "idle");
     std::fs::remove_file(&file).unwrap();
@@ -498,16 +504,6 @@ fn auto_edit_asks_about_files_of_portolan_itself() {
         json!(home.path())
     ));
     home.up();
-    let mut app = app(&home);
-    let slot = app.spawn();
-    app.auto_edit("true");
-    app.until("auto-edit", |app| app.slots[slot]["autoEdit"] == true);
-    app.command(slot, "edit, fast");
-    let panel = app.panel(slot, "Edit");
-    let told = panel["promptDescription"].as_str().unwrap();
-    assert!(
-        told.starts_with("Auto-edit asks you: `") && told.contains("belongs to Portolan itself"),
-        "{told}"
-    );
+    let _app = asked_in_auto_edit(&home, "belongs to Portolan itself");
     assert_eq!(home.run(["down"]).code, 0);
 }

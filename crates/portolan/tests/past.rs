@@ -164,14 +164,33 @@ fn a_conversation_with_a_subagent_is_listed_and_imported_once_and_its_files_stay
     assert_eq!(files(agent_home.path()), kept, "the agent's files are unchanged");
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_real_agent_resumes_an_imported_conversation() {
-    let script = Script::new()
+/// The agent is told a word, and is later asked for it.
+fn halyard() -> Script {
+    Script::new()
         .on(conversation_contains("the word is halyard").and_contains("which word was it"))
         .reply(text("It was halyard."))
         .on(contains("the word is halyard"))
-        .reply(text("I will remember."));
-    let model = Server::start(script.asides(text("scripted"))).await.unwrap();
+        .reply(text("I will remember."))
+        .asides(text("scripted"))
+}
+
+fn has_its_past(home: &Home, session: &str) {
+    let said: Vec<Value> = entries(home, session)
+        .iter()
+        .filter(|entry| entry["by"]["kind"] == "imported")
+        .filter_map(|entry| entry["event"]["content"][0].get("text").cloned())
+        .collect();
+    assert_eq!(said, ["the word is halyard", "I will remember."]);
+}
+
+fn remembers(home: &Home, session: &str) {
+    let again = home.run(["send", session, "--wait", "which word was it"]);
+    assert!(again.code == 0 && again.stdout.contains("It was halyard."), "{again:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_real_agent_resumes_an_imported_conversation() {
+    let model = Server::start(halyard()).await.unwrap();
     let base_url = model.base_url();
     let tried = tokio::task::spawn_blocking(move || {
         let agent_home = tempfile::tempdir().unwrap();
@@ -190,14 +209,8 @@ async fn the_real_agent_resumes_an_imported_conversation() {
 
         let session = home.run(["past", "resume", &id]).ok().trim().to_owned();
         assert_ne!(session, first);
-        let said: Vec<Value> = entries(&home, &session)
-            .iter()
-            .filter(|entry| entry["by"]["kind"] == "imported")
-            .filter_map(|entry| entry["event"]["content"][0].get("text").cloned())
-            .collect();
-        assert_eq!(said, ["the word is halyard", "I will remember."]);
-        let again = home.run(["send", &session, "--wait", "which word was it"]);
-        assert!(again.code == 0 && again.stdout.contains("It was halyard."), "{again:?}");
+        has_its_past(&home, &session);
+        remembers(&home, &session);
         let state = home.json(["show", &session])["state"].clone();
         assert_eq!(state["summary"]["agent_session"], id.as_str(), "it is the same conversation");
         assert_eq!(home.run(["down"]).code, 0);
@@ -208,12 +221,7 @@ async fn the_real_agent_resumes_an_imported_conversation() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_conversation_that_another_program_has_open_is_imported_only_as_a_copy() {
-    let script = Script::new()
-        .on(conversation_contains("the word is halyard").and_contains("which word was it"))
-        .reply(text("It was halyard."))
-        .on(contains("the word is halyard"))
-        .reply(text("I will remember."));
-    let model = Server::start(script.asides(text("scripted"))).await.unwrap();
+    let model = Server::start(halyard()).await.unwrap();
     let base_url = model.base_url();
     let tried = tokio::task::spawn_blocking(move || {
         let agent_home = tempfile::tempdir().unwrap();
@@ -238,8 +246,7 @@ async fn a_conversation_that_another_program_has_open_is_imported_only_as_a_copy
         assert_eq!(other.run(["stop", &first]).code, 0);
         wait_for("its end", || other.agents(&first).is_empty().then_some(()));
         let session = ours.run(["past", "resume", &id]).ok().trim().to_owned();
-        let again = ours.run(["send", &session, "--wait", "which word was it"]);
-        assert!(again.code == 0 && again.stdout.contains("It was halyard."), "{again:?}");
+        remembers(&ours, &session);
     });
     tried.await.unwrap();
     model.shutdown().await;
@@ -264,12 +271,7 @@ fn goose_home(command: &[std::ffi::OsString], agent_home: &Path, model: &str) ->
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_past_conversation_of_an_agent_over_acp_is_listed_and_resumed() {
-    let script = Script::new()
-        .on(conversation_contains("the word is halyard").and_contains("which word was it"))
-        .reply(text("It was halyard."))
-        .on(contains("the word is halyard"))
-        .reply(text("I will remember."));
-    let model = Server::start(script.asides(text("scripted"))).await.unwrap();
+    let model = Server::start(halyard()).await.unwrap();
     let base_url = model.base_url();
     let tried = tokio::task::spawn_blocking(move || {
         let agent_home = tempfile::tempdir().unwrap();
@@ -284,14 +286,8 @@ async fn a_past_conversation_of_an_agent_over_acp_is_listed_and_resumed() {
         assert_eq!((&listed[0]["agent"], &listed[0]["past"]), (&json!("goose"), &kept), "{listed}");
 
         let session = home.run(["past", "resume", kept.as_str().unwrap()]).ok().trim().to_owned();
-        let said: Vec<Value> = entries(&home, &session)
-            .iter()
-            .filter(|entry| entry["by"]["kind"] == "imported")
-            .filter_map(|entry| entry["event"]["content"][0].get("text").cloned())
-            .collect();
-        assert_eq!(said, ["the word is halyard", "I will remember."]);
-        let again = home.run(["send", &session, "--wait", "which word was it"]);
-        assert!(again.code == 0 && again.stdout.contains("It was halyard."), "{again:?}");
+        has_its_past(&home, &session);
+        remembers(&home, &session);
         let state = home.json(["show", &session])["state"].clone();
         assert_eq!(state["summary"]["agent_session"], kept, "it is the same conversation");
         assert_eq!(home.run(["down"]).code, 0);

@@ -5,13 +5,11 @@
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
+use portolan_core::Event;
 use serde_json::Value;
 
 /// The name of the daemon's own log in recordings; the name of a session's log is its id.
 pub const DAEMON: &str = "daemon";
-
-/// Kinds of entries that are shown first and written later.
-const STREAMED: [&str; 5] = ["item_started", "tool_named", "delta", "tool_progress", "activity"];
 
 /// One entry, as received.
 #[derive(Clone, Debug, PartialEq)]
@@ -52,7 +50,7 @@ impl Entry {
 
     /// Is the entry committed before a client sees it?
     pub fn is_durable(&self) -> bool {
-        !STREAMED.contains(&self.kind())
+        !Event::STREAMED.contains(&self.kind())
     }
 }
 

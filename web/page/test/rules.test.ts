@@ -117,6 +117,8 @@ test("the risk comes from Portolan, and a request without a judgement has none",
 
 test("a mode and a limit that answered are not called rules, and only rules are linked", () => {
   const names = ["deny Bash(rm -r)", "mode acceptEdits, set by auto-edit", "budget of this session", "at most 64 open requests"].map((by) => who({ kind: "policy", rule: by }));
+  const named = (["rule", "mode", "budget", "limit"] as const).map((source) => who({ kind: "policy", rule: "x", source }));
+  expect(named).toEqual(["the rule x", "the x", "the x", "the limit: x"]);
   expect(names).toEqual(["the rule deny Bash(rm -r)", "the mode acceptEdits, set by auto-edit", "the budget of this session", "the limit: at most 64 open requests"]);
   const rules = [{ rule: "1f2e3d4c", line: "ask Bash", scope: "user" }];
   const asked = request({ policy: judgement({ rules }) });

@@ -6,14 +6,17 @@ use std::time::Duration;
 use portolan_core::{
     Generation,
     event::Content,
-    ports::{Instruction, InstructionId, Order, Report},
+    ports::{Instruction, InstructionId, Order},
 };
 
 use super::{
     catalogue,
     translate::{CANCELLED_BY, OLD_ENOUGH, QUIET_SINCE, Setup, Translate},
 };
-use crate::driver::{Output, Timer, Translator as _};
+use crate::{
+    driver::{Output, Timer, Translator as _},
+    hostile::Requests,
+};
 
 /// A new conversation.
 pub(super) fn setup() -> Setup {
@@ -37,7 +40,7 @@ pub fn lines(data: &[u8]) {
 fn play(data: &[u8]) -> Vec<Output> {
     let mut translate = Translate::new(setup());
     let mut all = vec![];
-    let (mut asks, mut opened) = (std::collections::HashMap::new(), std::collections::HashSet::new());
+    let mut requests = Requests::default();
     let mut out = Output::default();
     translate.start(&mut out);
     all.push(out);
@@ -65,40 +68,19 @@ fn play(data: &[u8]) -> Vec<Output> {
                 translate.timeout(CANCELLED_BY, &mut out);
                 None
             }
-            Some(rest) => rest.strip_prefix("answer ").and_then(|key| {
-                let ask: Box<portolan_core::request::Ask> = asks.remove(key)?;
-                let answer = portolan_core::request::Answer::deny(Some("no".into()));
-                Some(Order::Answer { key: key.to_owned(), ask, answer })
-            }),
+            Some(rest) => rest.strip_prefix("answer ").and_then(|key| requests.deny(key)),
             None => {
                 translate.line(line, &mut out);
                 None
             }
         };
         if order == Some(Order::Interrupt) {
-            // The session closes open requests before it informs the agent.
-            asks.clear();
+            requests.close_all();
         }
         if let Some(order) = order {
             translate.instruct(Instruction { id: instruction_id, order }, &mut out);
         }
-        for report in &out.reports {
-            if let Report::RequestOpened { key, ask, .. } | Report::Unasked { key, ask, .. } = report {
-                assert!(asks.insert(key.clone(), ask.clone()).is_none(), "a request is opened once");
-                opened.insert(key.clone());
-            }
-            if let Report::RequestWithdrawn { key } = report {
-                asks.remove(key);
-                assert!(opened.contains(key), "only open requests are taken back");
-            }
-        }
-        for write in &out.writes {
-            let Some((b'\n', body)) = write.outbound.bytes().split_last() else {
-                panic!("a message ends its line")
-            };
-            assert!(!body.contains(&b'\n'), "one message, one line");
-            assert!(serde_json::from_slice::<serde_json::Value>(body).is_ok(), "every written line is JSON");
-        }
+        requests.check(&out);
         all.push(out);
     }
     all

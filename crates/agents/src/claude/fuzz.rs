@@ -6,7 +6,6 @@
 
 use std::{collections::HashMap, time::Duration};
 
-use indexmap::IndexMap;
 use portolan_core::{
     Action, Actor, Event, Generation, LogId, Millis, RequestId, Seq, SessionId, SessionSpec, TokenId,
     command::{Command, CommandKey, Stage},
@@ -26,10 +25,7 @@ use super::{
     translate::{Repeats, Setup, Translate},
     version::{self, Version},
 };
-use crate::{
-    driver::{Output, Settles, Timer, Translator},
-    prices::Prices,
-};
+use crate::driver::{Output, Settles, Timer, Translator};
 
 const SESSION: SessionId = SessionId::from_u128(7);
 
@@ -60,14 +56,12 @@ fn translator(choice: u8) -> Translate {
         folder: "/workspace/demo".into(),
         version: (choice < 250).then_some(version),
         initialize: json!({ "subtype": "initialize" }),
-        servers: IndexMap::new(),
         served: vec!["demo".into()],
         mode: "default".into(),
         modes: version::modes(Some(version)),
-        prices: Prices::default(),
         patience: Duration::from_secs(30),
         repeats,
-        reset: None,
+        ..Setup::bare()
     })
 }
 

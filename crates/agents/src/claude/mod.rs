@@ -34,7 +34,7 @@ use portolan_core::{
     ports::{Agent, AgentLink, Boxed, Launch, Means, Past, Probe},
     spec::SpecOption,
 };
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use self::probe::{Found, Prober};
 pub use self::version::Version;
@@ -64,8 +64,9 @@ pub struct Config {
 }
 
 /// The transport of Claude Code.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
 pub enum Way {
     /// Over its stdin and stdout.
     Stdio,

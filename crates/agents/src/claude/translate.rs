@@ -71,6 +71,27 @@ pub(super) struct Setup {
     pub(super) reset: Option<ResetReason>,
 }
 
+impl Setup {
+    /// A conversation with nothing set, outside of any session.
+    pub(super) fn bare() -> Self {
+        Self {
+            session: SessionId::from_u128(0),
+            generation: Generation(0),
+            folder: PathBuf::new(),
+            version: None,
+            initialize: Value::Null,
+            servers: IndexMap::new(),
+            served: vec![],
+            mode: String::new(),
+            modes: vec![],
+            prices: Prices::default(),
+            patience: Duration::ZERO,
+            repeats: Repeats::Never,
+            reset: None,
+        }
+    }
+}
+
 /// Whether the agent repeats itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Repeats {

@@ -5,13 +5,14 @@ use std::time::Duration;
 use portolan_core::{
     Generation, SessionId,
     event::Content,
-    ports::{Instruction, InstructionId, Order, Report},
+    ports::{Instruction, InstructionId, Order},
 };
 use serde_json::json;
 
 use super::translate::{Begin, Setup, Translate};
 use crate::{
     driver::{Output, Timer, Translator as _},
+    hostile::Requests,
     prices::Prices,
 };
 
@@ -41,7 +42,7 @@ pub fn lines(data: &[u8]) {
 fn play(data: &[u8]) -> Vec<Output> {
     let mut translate = Translate::new(setup());
     let mut all = vec![];
-    let mut asks = std::collections::HashMap::new();
+    let mut requests = Requests::default();
     let mut out = Output::default();
     translate.start(&mut out);
     all.push(out);
@@ -59,11 +60,7 @@ fn play(data: &[u8]) -> Vec<Output> {
                 translate.timeout(Timer(number as u64 % 8), &mut out);
                 None
             }
-            Some(rest) => rest.strip_prefix("answer ").and_then(|key| {
-                let ask: Box<portolan_core::request::Ask> = asks.remove(key)?;
-                let answer = portolan_core::request::Answer::deny(Some("no".into()));
-                Some(Order::Answer { key: key.to_owned(), ask, answer })
-            }),
+            Some(rest) => rest.strip_prefix("answer ").and_then(|key| requests.deny(key)),
             None => {
                 translate.line(line, &mut out);
                 None
@@ -72,21 +69,7 @@ fn play(data: &[u8]) -> Vec<Output> {
         if let Some(order) = order {
             translate.instruct(Instruction { id: instruction_id, order }, &mut out);
         }
-        for report in &out.reports {
-            if let Report::RequestOpened { key, ask, .. } = report {
-                assert!(asks.insert(key.clone(), ask.clone()).is_none(), "a request is opened once");
-            }
-            if let Report::RequestWithdrawn { key } = report {
-                assert!(asks.remove(key).is_some(), "only open requests are taken back");
-            }
-        }
-        for write in &out.writes {
-            let Some((b'\n', body)) = write.outbound.bytes().split_last() else {
-                panic!("a message ends its line")
-            };
-            assert!(!body.contains(&b'\n'), "one message, one line");
-            assert!(serde_json::from_slice::<serde_json::Value>(body).is_ok(), "every written line is JSON");
-        }
+        assert_eq!(requests.check(&out), 0, "only open requests are taken back");
         all.push(out);
     }
     all

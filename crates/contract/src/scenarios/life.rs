@@ -254,6 +254,48 @@ pub(super) async fn daemon_killed(bench: &Bench) -> Result<(), Fault> {
         .reply(tools([(bench.profile().shell)("touch asked.txt")]))
         .then(text("Done."));
     bench.play(Script { rules: asks.rules.into_iter().chain(memory().rules).collect(), ..Script::new() });
+    let session = killed_while_it_asks(bench).await?;
+    // As a daemon does when it starts: nothing of the previous daemon may go on.
+    let (leftovers, key) = (bench.subject.leftovers, bench.key().to_owned());
+    let swept = tokio::task::spawn_blocking(move || leftovers(&key)).await;
+    must!(swept.is_ok(), "the sweep panicked");
+
+    let mut session = Session::join(bench.registry().await?, session, bench.transcript.clone()).await?;
+    let outcome = session
+        .until("the end of the request", |event| match event {
+            Event::RequestClosed { outcome, .. } => Some(outcome.clone()),
+            _ => None,
+        })
+        .await?;
+    must!(matches!(outcome, Outcome::AgentGone { .. }), "the request ended as {outcome:?}");
+    let exit = exited(&mut session).await?;
+    must!(exit.reason == ExitReason::DaemonGone, "the agent's end is shown as {:?}", exit.reason);
+    let cut_off = session.seen().any(|event| match event {
+        Event::TurnEnded { turn: 2, result } => result.outcome == TurnOutcome::Interrupted,
+        _ => false,
+    });
+    must!(cut_off, "the turn that was cut off did not end as interrupted");
+    session.may_take_long();
+    session.prompt("second words").await?;
+    let mut said = String::new();
+    let result = session
+        .until("the end of the turn after the restart", |event| match event {
+            Event::Message { content, .. } => {
+                said = plain_text(content);
+                None
+            }
+            Event::TurnEnded { turn: 3, result } => Some(result.outcome),
+            _ => None,
+        })
+        .await?;
+    must!(result == TurnOutcome::Completed, "the turn after the restart ended as {result:?}");
+    must!(said == "I remember.", "after the restart the agent says {said:?}");
+    must!(!bench.has_file("asked.txt"), "the command that nobody allowed ran");
+    Ok(())
+}
+
+/// A daemon lives until its session waits for a person, and is then killed. Returns the session.
+async fn killed_while_it_asks(bench: &Bench) -> Result<SessionId, Fault> {
     let (store, agent) = (Arc::clone(&bench.store), Arc::clone(&bench.agent));
     let (spec, transcript) = (bench.spec(), bench.transcript.clone());
     let (tell, told) = oneshot::channel::<Result<(SessionId, String), Fault>>();
@@ -297,41 +339,5 @@ pub(super) async fn daemon_killed(bench: &Bench) -> Result<(), Fault> {
     // An error means that it has ended by itself.
     let _ = kill.send(());
     must!(daemon.join().is_ok(), "the first daemon panicked");
-    // As a daemon does when it starts: nothing of the previous daemon may go on.
-    let (leftovers, key) = (bench.subject.leftovers, bench.key().to_owned());
-    let swept = tokio::task::spawn_blocking(move || leftovers(&key)).await;
-    must!(swept.is_ok(), "the sweep panicked");
-
-    let mut session = Session::join(bench.registry().await?, session, bench.transcript.clone()).await?;
-    let outcome = session
-        .until("the end of the request", |event| match event {
-            Event::RequestClosed { outcome, .. } => Some(outcome.clone()),
-            _ => None,
-        })
-        .await?;
-    must!(matches!(outcome, Outcome::AgentGone { .. }), "the request ended as {outcome:?}");
-    let exit = exited(&mut session).await?;
-    must!(exit.reason == ExitReason::DaemonGone, "the agent's end is shown as {:?}", exit.reason);
-    let cut_off = session.seen().any(|event| match event {
-        Event::TurnEnded { turn: 2, result } => result.outcome == TurnOutcome::Interrupted,
-        _ => false,
-    });
-    must!(cut_off, "the turn that was cut off did not end as interrupted");
-    session.may_take_long();
-    session.prompt("second words").await?;
-    let mut said = String::new();
-    let result = session
-        .until("the end of the turn after the restart", |event| match event {
-            Event::Message { content, .. } => {
-                said = plain_text(content);
-                None
-            }
-            Event::TurnEnded { turn: 3, result } => Some(result.outcome),
-            _ => None,
-        })
-        .await?;
-    must!(result == TurnOutcome::Completed, "the turn after the restart ended as {result:?}");
-    must!(said == "I remember.", "after the restart the agent says {said:?}");
-    must!(!bench.has_file("asked.txt"), "the command that nobody allowed ran");
-    Ok(())
+    Ok(session)
 }

@@ -81,14 +81,17 @@ pub(super) async fn answers(bench: &Bench) -> Result<(), Fault> {
     session.prompt(&prompt(ALLOWED)).await?;
     let (answer, by) = decided(&mut session).await?;
     must!(matches!(answer, Answer::Allow { .. }), "the rule answered {answer:?}");
-    must!(matches!(&by, Actor::Policy { rule } if rule.starts_with("allow ")), "it was decided by {by:?}");
+    must!(
+        matches!(&by, Actor::Policy { rule, .. } if rule.starts_with("allow ")),
+        "it was decided by {by:?}"
+    );
     session.turn_end().await?;
     must!(bench.has_file("allowed.txt"), "the allowed command did not run");
 
     session.prompt(&prompt(DENIED)).await?;
     let (answer, by) = decided(&mut session).await?;
     must!(matches!(answer, Answer::Deny { .. }), "the rule answered {answer:?}");
-    must!(matches!(&by, Actor::Policy { rule } if rule.starts_with("deny ")), "it was decided by {by:?}");
+    must!(matches!(&by, Actor::Policy { rule, .. } if rule.starts_with("deny ")), "it was decided by {by:?}");
     session.turn_end().await?;
     must!(!bench.has_file("denied.txt"), "the denied command ran");
     nobody_was_asked(&session)?;

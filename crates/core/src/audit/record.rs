@@ -6,6 +6,7 @@ use serde_json::Value;
 use super::{AuditLog, AuditQuery, AuditRecord};
 use crate::{
     Action, Actor, DaemonEvent, Event, LogId, Millis, RequestId, Seq, SessionId, Stored,
+    access::PolicySource,
     event::Setting,
     policy::RuleId,
     ports::Placed,
@@ -175,7 +176,7 @@ fn of_session(event: Event) -> Option<Found> {
         }
         Event::DeadlineChanged { request, .. } => Found { request, ..Found::default() },
         Event::BudgetReached { standing } => Found {
-            by: Some(Actor::Policy { rule: standing.name() }),
+            by: Some(Actor::policy(PolicySource::Budget, standing.name())),
             text: Some(standing.words()),
             ..Found::default()
         },
@@ -282,7 +283,7 @@ fn is_by(record: &AuditRecord, who: &str) -> bool {
                 || is_it(via)
                 || (who.len() >= SHORTEST_TOKEN && token.as_str().starts_with(who))
         }
-        Actor::Policy { rule } => wanted == "rule" || rule.to_lowercase().contains(&wanted),
+        Actor::Policy { rule, .. } => wanted == "rule" || rule.to_lowercase().contains(&wanted),
         Actor::Deadline | Actor::Agent | Actor::Daemon | Actor::Imported => is_it(&record.by.to_string()),
     };
     // A browser or a device that has no token yet is known by its address only.

@@ -23,7 +23,50 @@ impl Event {
             | Self::Delta { .. }
             | Self::ToolProgress { .. }
             | Self::Activity { .. } => Durability::Streamed,
-            _ => Durability::Durable,
+            Self::SessionCreated { .. }
+            | Self::SessionRenamed { .. }
+            | Self::SessionArchived { .. }
+            | Self::Imported { .. }
+            | Self::AgentStarting { .. }
+            | Self::AgentStarted(..)
+            | Self::AgentReady { .. }
+            | Self::AgentInfo { .. }
+            | Self::LinkLost { .. }
+            | Self::LinkRestored
+            | Self::AgentExited { .. }
+            | Self::TurnStarted { .. }
+            | Self::TurnEnded { .. }
+            | Self::Prompt { .. }
+            | Self::Message { .. }
+            | Self::ToolCall { .. }
+            | Self::ToolResult { .. }
+            | Self::ToolSummary { .. }
+            | Self::Plan { .. }
+            | Self::Usage { .. }
+            | Self::Compacted { .. }
+            | Self::ConversationReset { .. }
+            | Self::SubagentStarted { .. }
+            | Self::SubagentEnded { .. }
+            | Self::TaskChanged { .. }
+            | Self::RequestOpened { .. }
+            | Self::RequestClosed { .. }
+            | Self::RequestDecided { .. }
+            | Self::CommandAccepted { .. }
+            | Self::Receipt { .. }
+            | Self::SettingChanged { .. }
+            | Self::RuleAdded { .. }
+            | Self::RuleRemoved { .. }
+            | Self::DeadlineChanged { .. }
+            | Self::BudgetChanged { .. }
+            | Self::BudgetReached { .. }
+            | Self::McpServers { .. }
+            | Self::Retry { .. }
+            | Self::Failure { .. }
+            | Self::Notice { .. }
+            | Self::AuthStatus { .. }
+            | Self::Hook { .. }
+            | Self::FilesPersisted { .. }
+            | Self::Unknown { .. } => Durability::Durable,
         }
     }
 }

@@ -8,6 +8,9 @@ use serde_json::Value;
 use super::{Account, AgentLink, Boxed, Launch, LeftRunning, Past, Rejoined};
 use crate::{Capabilities, SessionSpec};
 
+/// Environment variables by name.
+pub type Variables = indexmap::IndexMap<String, String>;
+
 /// An agent kind: what it supports, whether it is installed, and how to start it.
 pub trait Agent: fmt::Debug + Send + Sync {
     /// The agent's kind, such as `claude`. Sessions and configuration use this name.
@@ -21,7 +24,7 @@ pub trait Agent: fmt::Debug + Send + Sync {
 
     /// The environment that the agent would start with, as an owner may see it. Or the reason why the agent would not
     /// start, so that a session is refused instead of failing later.
-    fn environment(&self, spec: &SessionSpec) -> Result<indexmap::IndexMap<String, String>, String> {
+    fn environment(&self, spec: &SessionSpec) -> Result<Variables, String> {
         Ok(spec.env.clone())
     }
 
@@ -63,13 +66,79 @@ pub trait Agent: fmt::Debug + Send + Sync {
     }
 }
 
+/// Writes methods of [`Agent`] for an agent that wraps another one: `delegates_agent!(field: kind, title)` passes `kind`
+/// and `title` on to the agent in `field`.
+///
+/// A wrapper that forgets a method with a default gets the default instead of the wrapped agent's own method, and nobody
+/// notices. So the `impl` of each wrapper has `#[deny(clippy::missing_trait_methods)]`: a new method is then an error
+/// there until the wrapper passes it on or defines it.
+#[macro_export]
+macro_rules! delegates_agent {
+    (@kind $field:ident) => {
+        fn kind(&self) -> &str {
+            self.$field.kind()
+        }
+    };
+    (@title $field:ident) => {
+        fn title(&self) -> String {
+            self.$field.title()
+        }
+    };
+    (@capabilities $field:ident) => {
+        fn capabilities(&self) -> $crate::Capabilities {
+            self.$field.capabilities()
+        }
+    };
+    (@environment $field:ident) => {
+        fn environment(&self, spec: &$crate::SessionSpec) -> Result<$crate::ports::Variables, String> {
+            self.$field.environment(spec)
+        }
+    };
+    (@asks_nothing $field:ident) => {
+        fn asks_nothing(&self, means: $crate::ports::Means<'_>) -> Option<String> {
+            self.$field.asks_nothing(means)
+        }
+    };
+    (@rule_for $field:ident) => {
+        fn rule_for(&self, tool: &str) -> String {
+            self.$field.rule_for(tool)
+        }
+    };
+    (@probe $field:ident) => {
+        fn probe(&self) -> $crate::ports::Boxed<'_, $crate::ports::Probe> {
+            self.$field.probe()
+        }
+    };
+    (@past $field:ident) => {
+        fn past(&self) -> Option<std::sync::Arc<dyn $crate::ports::Past>> {
+            self.$field.past()
+        }
+    };
+    (@account $field:ident) => {
+        fn account(&self) -> Option<std::sync::Arc<dyn $crate::ports::Account>> {
+            self.$field.account()
+        }
+    };
+    (@rejoin $field:ident) => {
+        fn rejoin(
+            &self,
+            left: $crate::ports::LeftRunning,
+        ) -> $crate::ports::Boxed<'_, Option<$crate::ports::Rejoined>> {
+            self.$field.rejoin(left)
+        }
+    };
+    ($field:ident: $($method:ident),+ $(,)?) => {
+        $($crate::delegates_agent!(@$method $field);)+
+    };
+}
+
 /// Something that can change an agent's mode without naming a mode.
 #[derive(Clone, Copy, Debug)]
 pub enum Means<'a> {
     /// A message of the agent's own protocol.
     Message(&'a Value),
     /// Environment variables that the agent is started with, or gets while it runs.
-    Variables(&'a indexmap::IndexMap<String, String>),
+    Variables(&'a Variables),
     /// One of the agent's own options in a request, by id: some options change the mode.
     Choice(&'a str),
 }

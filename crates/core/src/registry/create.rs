@@ -1,32 +1,33 @@
 //! Creating sessions: new ones and forks.
 
+mod fork;
+mod promise;
+
 use std::{
     path::{Path, PathBuf},
     sync::{Arc, PoisonError},
 };
 
-use serde::{Deserialize, Serialize};
-use sha2::{Digest as _, Sha256};
-
-use super::{Registry, broken, gone, past::Importing};
+use self::fork::Fork;
+pub(super) use self::promise::{Known, Wanted};
+use super::{Registry, alone::Alone, broken, gone, past::IMPORTING};
 use crate::{
     Action, CommandId, DaemonEvent, Event, LogId, Millis, Principal, Refusal, RefusalCode, Role, Seq,
     SessionId, SessionSpec, WayOut,
-    capabilities::Asks,
-    command::{Command, CommandKey, Stage},
+    command::{Command, CommandKey},
     log::Book,
-    ports::{Agent, CommandRow, Op, Page, Write},
+    ports::{Agent, Op, Write},
     session::{
-        machine::{Machine, hex},
+        machine::Machine,
         spending::SessionBudget,
         state::{State, Summary},
-        task::{DELETED, Handle, Mail, Origin},
+        task::{Handle, Mail, Origin},
     },
-    spec::{ForkPoint, SpecOption},
+    spec::SpecOption,
 };
 
-/// How many entries back a fork searches for the agent's last message.
-const MESSAGE_SEARCH: u64 = 1000;
+/// Of two calls with the same id at the same time, the second must come back for the first call's session.
+pub(super) const CREATING: &str = "a session with this id is being created; try again in a moment";
 
 impl Registry {
     /// Creates a session. The same id of the same token again gives the same session. The id is refused with other
@@ -44,7 +45,7 @@ impl Registry {
         }
         self.store_takes_writes()?;
         let key = CommandKey { token: who.token.clone(), id };
-        let _under_way = UnderWay::enter(self, &key)?;
+        let _under_way = Alone::enter(&self.shared.creating, &key, CREATING)?;
         let asked = Wanted::new("create", &spec);
         let session = match self.session_for(&key, &asked).await? {
             Known::Made(summary) => return Ok(*summary),
@@ -55,7 +56,8 @@ impl Registry {
         let conversation =
             spec.resume.clone().filter(|_| fork.is_none()).map(|own| (spec.agent.clone(), own));
         // Of two callers at the same moment, neither would find the other's session.
-        let _alone = conversation.as_ref().map(|name| Importing::enter(self, name)).transpose()?;
+        let enter = |name| Alone::enter(&self.shared.importing, name, IMPORTING);
+        let _alone = conversation.as_ref().map(enter).transpose()?;
         if let Some(name) = &conversation
             && let Some(other) = self.holder(name).await?
         {
@@ -100,7 +102,7 @@ impl Registry {
         who.may(Role::Operator, like)?;
         self.store_takes_writes()?;
         let key = CommandKey { token: who.token.clone(), id };
-        let _under_way = UnderWay::enter(self, &key)?;
+        let _under_way = Alone::enter(&self.shared.creating, &key, CREATING)?;
         let asked = Wanted::new("like", &like);
         let session = match self.session_for(&key, &asked).await? {
             Known::Made(summary) => return Ok(*summary),
@@ -134,56 +136,6 @@ impl Registry {
         let (spec, fork) = self.admit(who, spec).await?;
         self.promise(&key, session, &asked).await?;
         self.make(who, session, spec, fork).await
-    }
-
-    /// Did this id create a session before? Refused if it was for something else, or if that session was deleted.
-    pub(super) async fn session_for(&self, key: &CommandKey, asked: &Wanted) -> Result<Known, Refusal> {
-        let row = self.shared.store.command(LogId::Daemon, key.clone()).await.map_err(broken)?;
-        let Some(promised) = row.as_ref().and_then(promised) else { return Ok(Known::Nothing) };
-        let session = promised.session;
-        if promised.digest.is_some_and(|digest| digest != asked.digest(session)) {
-            let message = format!(
-                "the id `{}` was used for another session (`{session}`), so this session was not created; use a new id",
-                key.id
-            );
-            return Err(Refusal::new(RefusalCode::Invalid, message));
-        }
-        match self.wake(session).await {
-            Ok(handle) => {
-                // A caller that asks again waits for the session's first prompt, which the daemon's end may have
-                // parked.
-                self.send_parked(&handle, None).await?;
-                Ok(Known::Made(Box::new(handle.log.state().summary.clone())))
-            }
-            Err(refusal) if refusal.code == RefusalCode::NotFound => {
-                let deleted = self.shared.store.record(DELETED, session.to_string()).await.map_err(broken)?;
-                if deleted.is_none() {
-                    return Ok(Known::Promised(session));
-                }
-                let message = format!(
-                    "the id `{}` was used for a session that is deleted now; use a new id to create another session",
-                    key.id
-                );
-                Err(Refusal::new(RefusalCode::Ended, message))
-            }
-            Err(refusal) => Err(refusal),
-        }
-    }
-
-    /// Records which session this id creates, before the session exists: after a crash no second session is created.
-    pub(super) async fn promise(
-        &self,
-        key: &CommandKey,
-        session: SessionId,
-        asked: &Wanted,
-    ) -> Result<(), Refusal> {
-        let digest = Some(asked.digest(session));
-        let result = serde_json::to_value(Promised { session, digest }).ok();
-        let stage = Stage::Consumed { result };
-        // Our own types serialise.
-        let stage = serde_json::to_vec(&stage).unwrap_or_default().into();
-        let row = CommandRow { key: key.clone(), seq: Seq::ZERO, stage };
-        self.commit(LogId::Daemon, vec![Op::Command(row)]).await
     }
 
     /// Writes this and waits for the commit.
@@ -261,74 +213,6 @@ impl Registry {
         }
     }
 
-    async fn fork_point(&self, who: &Principal, point: ForkPoint) -> Result<Fork, Refusal> {
-        who.may(Role::Operator, point.session)?;
-        let handle = self.wake(point.session).await?;
-        let snapshot = handle.log.snapshot();
-        if !handle.log.wait_visible(snapshot.seq).await {
-            return Err(gone());
-        }
-        let upto = point.at.unwrap_or(snapshot.seq);
-        if upto > snapshot.seq || upto == Seq::ZERO {
-            let message = format!(
-                "the session `{}` has no entry {upto}; name an entry from 1 to {}",
-                point.session, snapshot.seq
-            );
-            return Err(Refusal::new(RefusalCode::Invalid, message));
-        }
-        let mut source = self.origin(point.session).await?.spec;
-        self.renew(who, &mut source, &snapshot.state);
-        let last_message = self.last_message(point.session, upto).await?;
-        let at_message = last_message.clone().filter(|_| upto < snapshot.seq);
-        let agent_session = snapshot.state.summary.agent_session.clone();
-        let (session, head) = (point.session, snapshot.seq);
-        Ok(Fork { session, upto, head, source, agent_session, at_message, last_message })
-    }
-
-    /// The settings of a session as they are now, not as they were at its beginning.
-    fn renew(&self, who: &Principal, spec: &mut SessionSpec, now: &State) {
-        spec.budget = now.budget.as_ref().map(SessionBudget::terms);
-        spec.deadline_seconds = now.spec.deadline_seconds;
-        if spec.mode == now.summary.mode {
-            return;
-        }
-        // The agent may have reported a mode that nobody can request; then the fork begins in the mode that asks.
-        let can_be = |mode: &String| {
-            let capabilities = self.agent(&spec.agent)?.capabilities();
-            let asks = capabilities.asks(mode);
-            let takes =
-                capabilities.options.contains(&SpecOption::Mode) && capabilities.has_mode(mode).is_ok();
-            let may =
-                asks != Asks::Unknown || who.may_use_mode(mode, asks, self.shared.policy.bypass).is_ok();
-            (takes && may).then_some(())
-        };
-        spec.mode = now.summary.mode.clone().filter(|mode| can_be(mode).is_some());
-    }
-
-    /// The agent's own id of the last message up to `upto`.
-    async fn last_message(&self, session: SessionId, upto: Seq) -> Result<Option<String>, Refusal> {
-        let mut after = Seq(upto.0.saturating_sub(MESSAGE_SEARCH));
-        let mut found = None;
-        while after < upto {
-            let page = self
-                .shared
-                .store
-                .read(LogId::Session(session), after, upto, Page::BATCH)
-                .await
-                .map_err(broken)?;
-            let Some(newest) = page.last() else { break };
-            after = newest.seq;
-            for stored in page {
-                if let Ok(entry) = stored.decode::<Event>()
-                    && let Event::Message { message: Some(message), parent: None, .. } = entry.event
-                {
-                    found = Some(message);
-                }
-            }
-        }
-        Ok(found)
-    }
-
     /// The machine of a new session, with the session's first prompt.
     pub(super) fn new_machine(
         &self,
@@ -382,96 +266,6 @@ impl Registry {
     }
 }
 
-/// What an id was used for.
-pub(super) enum Known {
-    Made(Box<Summary>),
-    Promised(SessionId),
-    Nothing,
-}
-
-/// The record of an id that creates a session.
-#[derive(Serialize, Deserialize)]
-struct Promised {
-    session: SessionId,
-    /// The digest of the requested settings; absent in records of an older Portolan.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    digest: Option<String>,
-}
-
-fn promised(row: &CommandRow) -> Option<Promised> {
-    let stage: Stage = serde_json::from_slice(&row.stage).ok()?;
-    let Stage::Consumed { result: Some(result) } = stage else { return None };
-    serde_json::from_value(result).ok()
-}
-
-/// Everything that a client requested for a session, as text that is equal for equal requests.
-pub(super) struct Wanted(Vec<u8>);
-
-impl Wanted {
-    /// `way` separates the different ways to create a session.
-    pub(super) fn new(way: &str, what: &impl Serialize) -> Self {
-        // Our own types serialise. Names are sorted: a client may send the same settings in another order.
-        let mut what = serde_json::to_value(what).unwrap_or_default();
-        what.sort_all_objects();
-        Self(serde_json::to_vec(&(way, what)).unwrap_or_default())
-    }
-
-    /// Secrets count and must not be readable: each session has its own digest.
-    fn digest(&self, session: SessionId) -> String {
-        let digest = Sha256::new().chain_update(session.to_string()).chain_update(&self.0).finalize();
-        hex(&digest)
-    }
-}
-
-/// A fork with a known starting point.
-pub(super) struct Fork {
-    session: SessionId,
-    upto: Seq,
-    head: Seq,
-    source: SessionSpec,
-    agent_session: Option<String>,
-    at_message: Option<String>,
-    last_message: Option<String>,
-}
-
-impl Fork {
-    /// Fills the open settings of the fork from its source.
-    fn fill(&self, spec: &mut SessionSpec) -> Result<(), Refusal> {
-        if spec.agent.is_empty() {
-            spec.agent.clone_from(&self.source.agent);
-        }
-        if spec.agent != self.source.agent {
-            let message = format!("a fork uses the agent of its source, `{}`", self.source.agent);
-            return Err(Refusal::new(RefusalCode::Invalid, message));
-        }
-        let asked = std::mem::take(spec);
-        let own = |value: &Vec<_>| !value.is_empty();
-        *spec = SessionSpec {
-            agent: asked.agent,
-            cwd: if asked.cwd.as_os_str().is_empty() { self.source.cwd.clone() } else { asked.cwd },
-            prompt: asked.prompt,
-            name: asked.name,
-            model: asked.model.or_else(|| self.source.model.clone()),
-            mode: asked.mode.or_else(|| self.source.mode.clone()),
-            env: if asked.env.is_empty() { self.source.env.clone() } else { asked.env },
-            allowed_tools: if own(&asked.allowed_tools) {
-                asked.allowed_tools
-            } else {
-                self.source.allowed_tools.clone()
-            },
-            disallowed_tools: if own(&asked.disallowed_tools) {
-                asked.disallowed_tools
-            } else {
-                self.source.disallowed_tools.clone()
-            },
-            resume: self.agent_session.clone(),
-            fork: Some(ForkPoint { session: self.session, at: Some(self.upto) }),
-            ..self.source.clone()
-        };
-        Ok(())
-    }
-}
-
 /// An existing folder by its real path: a symlink counts as its target.
 pub(super) fn folder(path: &Path, roots: &[PathBuf]) -> Result<PathBuf, Refusal> {
     let invalid = |why: String| Refusal::new(RefusalCode::Invalid, why);
@@ -490,27 +284,4 @@ pub(super) fn folder(path: &Path, roots: &[PathBuf]) -> Result<PathBuf, Refusal>
         return Err(Refusal::new(RefusalCode::Forbidden, message));
     }
     if real.is_dir() { Ok(real) } else { Err(invalid(format!("`{}` is not a folder", path.display()))) }
-}
-
-/// Of two calls with the same id at the same time, the second must come back for the first call's session.
-pub(super) struct UnderWay<'a> {
-    registry: &'a Registry,
-    key: CommandKey,
-}
-
-impl<'a> UnderWay<'a> {
-    pub(super) fn enter(registry: &'a Registry, key: &CommandKey) -> Result<Self, Refusal> {
-        let mut creating = registry.shared.creating.lock().unwrap_or_else(PoisonError::into_inner);
-        if !creating.insert(key.clone()) {
-            return Err(Refusal::busy("a session with this id is being created; try again in a moment", 250));
-        }
-        Ok(Self { registry, key: key.clone() })
-    }
-}
-
-impl Drop for UnderWay<'_> {
-    fn drop(&mut self) {
-        let mut creating = self.registry.shared.creating.lock().unwrap_or_else(PoisonError::into_inner);
-        creating.remove(&self.key);
-    }
 }

@@ -5,6 +5,7 @@
 
 mod account;
 mod agents;
+mod alone;
 mod asked;
 mod audit;
 mod budgets;
@@ -31,7 +32,6 @@ use std::{
 use bytes::Bytes;
 use tokio::sync::oneshot;
 
-use self::live_sessions::LiveSessions;
 pub use self::{
     account::AccountDescription,
     agents::AgentDescription,
@@ -45,6 +45,7 @@ pub use self::{
         RuleDescription, SimulatedEnd, SimulatedRequest, SimulatedSession, Simulation, Trial, project_id,
     },
 };
+use self::{alone::Doing, live_sessions::LiveSessions};
 pub(crate) use self::{asked::Asked, daemon::Daemon, live_sessions::LiveSessionsRef};
 use crate::{
     Action, CommandId, DaemonEvent, Event, LogId, Principal, Refusal, RefusalCode, Role, Seq, SessionId,
@@ -94,8 +95,9 @@ struct Shared {
     crew: Crew,
     daemon: Daemon,
     live_sessions: LiveSessions,
-    creating: Mutex<std::collections::HashSet<CommandKey>>,
-    importing: Mutex<past::Imports>,
+    creating: Doing<CommandKey>,
+    /// Conversations, by the agent and its own id.
+    importing: Doing<(String, String)>,
     past_turns: tokio::sync::Semaphore,
     logins: account::Logins,
     lending: lent::Lending,

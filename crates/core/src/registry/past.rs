@@ -10,7 +10,7 @@ mod shelving;
 use std::{
     collections::{HashMap, HashSet},
     path::PathBuf,
-    sync::{Arc, PoisonError},
+    sync::Arc,
     time::Duration,
 };
 
@@ -22,8 +22,10 @@ use tokio_util::task::AbortOnDropHandle;
 use self::import::Import;
 pub use self::shelving::PastMove;
 use super::{
-    LIST_PAGE, Registry, SHORTEST_PART, broken,
-    create::{Known, UnderWay, Wanted, folder},
+    LIST_PAGE, Registry, SHORTEST_PART,
+    alone::Alone,
+    broken,
+    create::{CREATING, Known, Wanted, folder},
     gone,
 };
 use crate::{
@@ -50,6 +52,9 @@ const ONE_OF_MANY: Duration = Duration::from_secs(20);
 
 /// The collection of unfinished imports, by the session that each will become.
 const IMPORTS: &str = "imports";
+
+/// Two sessions must not continue one conversation: a second caller comes back for the first caller's session.
+pub(super) const IMPORTING: &str = "this conversation is being imported; try again in a moment";
 
 /// A past conversation, as frontends list it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -169,7 +174,7 @@ impl Registry {
 
     async fn take_up_now(&self, who: &Principal, id: CommandId, asked: TakeUp) -> Result<TakenUp, Refusal> {
         let key = CommandKey { token: who.token.clone(), id };
-        let _under_way = UnderWay::enter(self, &key)?;
+        let _under_way = Alone::enter(&self.shared.creating, &key, CREATING)?;
         let what = Wanted::new("take_up", &(&asked.past, asked.copy, &asked.spec));
         if let Known::Made(session) = self.session_for(&key, &what).await? {
             return Ok(TakenUp { session: *session, already: false });
@@ -177,7 +182,7 @@ impl Registry {
         let found = self.find_past(&asked, PastPlace::Listed).await?;
         let kind = found.agent.kind().to_owned();
         let name = (kind.clone(), found.session.past.clone());
-        let _alone = Importing::enter(self, &name)?;
+        let _alone = Alone::enter(&self.shared.importing, &name, IMPORTING)?;
         if !asked.copy
             && let Some(session) = self.holder(&name).await?
         {
@@ -431,31 +436,5 @@ fn unreadable(error: PastError) -> Refusal {
     match error {
         PastError::NeedsFolder { agent, .. } => refusal.with_way_out(WayOut::NameFolder { agent }),
         PastError::NotFound(_) | PastError::Unreadable(_) | PastError::NotOffered(_) => refusal,
-    }
-}
-
-/// A conversation that is being imported: another caller for the same one must come back later.
-pub(super) struct Importing<'a> {
-    registry: &'a Registry,
-    name: (String, String),
-}
-
-/// Conversations that are being imported, by the agent and its own id.
-pub(super) type Imports = HashSet<(String, String)>;
-
-impl<'a> Importing<'a> {
-    pub(super) fn enter(registry: &'a Registry, name: &(String, String)) -> Result<Self, Refusal> {
-        let mut imports = registry.shared.importing.lock().unwrap_or_else(PoisonError::into_inner);
-        if !imports.insert(name.clone()) {
-            return Err(Refusal::busy("this conversation is being imported; try again in a moment", 250));
-        }
-        Ok(Self { registry, name: name.clone() })
-    }
-}
-
-impl Drop for Importing<'_> {
-    fn drop(&mut self) {
-        let mut imports = self.registry.shared.importing.lock().unwrap_or_else(PoisonError::into_inner);
-        imports.remove(&self.name);
     }
 }

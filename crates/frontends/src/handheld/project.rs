@@ -4,12 +4,14 @@
 //! frontend never disagrees with the others. The view adds what the fold does not keep: the last text, the end of the
 //! last turn, the start time of a tool.
 
+mod changes;
+
 use std::{collections::BTreeMap, path::Path};
 
 use portolan_core::{
     Action, Event, Generation, Millis, RequestId, Seq, SessionId, SessionSpec,
     command::{ActionName, Stage},
-    event::{Content, ResetReason, TurnOutcome, TurnResult},
+    event::{Content, ResetReason},
     log::{Folded as _, delivery::Seen},
     policy::{Call, Kind, budget::Level},
     request::{Ask, Request},
@@ -20,7 +22,6 @@ use super::{
     answers::{self, Given},
     wire::{AutoEdit, Face, SlotState},
 };
-use crate::way_out;
 
 /// A start that resumes an old conversation and fails within this time failed because of that conversation.
 pub const EARLY_DEATH_MS: i64 = 5000;
@@ -149,22 +150,8 @@ impl View {
                 self.exit = None;
                 self.died_early = false;
             }
-            Event::AgentExited { exit, .. } => {
-                let failed = exit.reason.is_error();
-                let early = |since: Millis| entry.at.0.saturating_sub(since.0) <= EARLY_DEATH_MS;
-                self.died_early = failed && self.resuming.take().is_some_and(early);
-                self.exit = Some(exit.message.clone());
-                self.calls.clear();
-                self.processing = false;
-                self.interrupting = false;
-            }
-            Event::TurnStarted { .. } => {
-                self.turn_at = entry.seq;
-                self.said = None;
-                self.ended = None;
-                self.trouble = None;
-                self.interrupting = false;
-            }
+            Event::AgentExited { exit, .. } => self.end_agent(exit, entry.at),
+            Event::TurnStarted { .. } => self.begin_turn(entry.seq),
             Event::TurnEnded { result, .. } => self.end_turn(result),
             Event::Message { content, parent: None, .. } => {
                 self.progress();
@@ -189,15 +176,11 @@ impl View {
             Event::Activity { activity } => {
                 if activity.as_deref() == Some(COMPACTING) {
                     // The summary then contains the earlier text.
-                    self.said = Some(String::new());
-                    self.processing = false;
+                    self.wait(String::new());
                 }
             }
             Event::CommandAccepted { action, .. } => match **action {
-                Action::Prompt { .. } | Action::SendAgain { .. } => {
-                    self.processing = true;
-                    self.trouble = None;
-                }
+                Action::Prompt { .. } | Action::SendAgain { .. } => self.begin_prompt(),
                 Action::Interrupt if busy => self.interrupting = true,
                 _ => {}
             },
@@ -206,12 +189,10 @@ impl View {
             Event::AuthStatus { error, .. } => self.trouble.clone_from(error),
             Event::Retry { attempt, max, error, .. } => {
                 let of = max.map(|max| format!("/{max}")).unwrap_or_default();
-                self.said = Some(format!("Retrying ({attempt}{of}): {}", error.message));
-                self.processing = false;
+                self.wait(format!("Retrying ({attempt}{of}): {}", error.message));
             }
             Event::BudgetReached { standing } if standing.level == Level::Over => {
-                self.said = Some(standing.words());
-                self.processing = false;
+                self.wait(standing.words());
             }
             Event::ConversationReset { reason: Some(reason), .. } => self.forgot = Some(*reason),
             // Core's fold has the changes of these events, or a slot does not show them.
@@ -251,53 +232,6 @@ impl View {
         }
         self.forget_closed();
         Effect::Seen
-    }
-
-    /// The agent does something again.
-    fn progress(&mut self) {
-        self.processing = false;
-        self.forgot = None;
-        self.trouble = None;
-    }
-
-    fn end_turn(&mut self, result: &TurnResult) {
-        self.processing = self.prompt_underway();
-        self.interrupting = false;
-        self.trouble = None;
-        self.calls.retain(|call, _| self.state.tools.contains(call));
-        let error = || result.error.as_ref().map(|error| error.message.clone());
-        self.ended = match result.outcome {
-            TurnOutcome::Completed => {
-                if let Some(text) = result.text.as_ref().filter(|text| !text.is_empty()) {
-                    self.said = Some(text.clone());
-                }
-                None
-            }
-            TurnOutcome::Interrupted => Some((SlotState::Idle, "Interrupted".into())),
-            TurnOutcome::MaxTurns => Some((SlotState::Idle, "Stopped at the limit of turns".into())),
-            TurnOutcome::MaxBudget => Some((SlotState::Idle, "Stopped at the budget limit".into())),
-            TurnOutcome::Failed => {
-                Some((SlotState::Error, error().unwrap_or_else(|| "The turn failed".into())))
-            }
-            TurnOutcome::StructuredOutputFailed => Some((
-                SlotState::Error,
-                error().unwrap_or_else(|| "The result does not match its schema".into()),
-            )),
-        };
-    }
-
-    fn settle(&mut self, name: Option<&ActionName>, stage: &Stage) {
-        // A consumed prompt is about to begin a turn: the slot is not idle in between.
-        let lost = matches!(stage, Stage::Refused { .. } | Stage::Uncertain { .. });
-        if name == Some(&ActionName::Prompt) && lost && !self.prompt_underway() {
-            self.processing = false;
-        }
-        if name == Some(&ActionName::Interrupt) && stage.is_final() && (lost || self.state.turn.is_none()) {
-            self.interrupting = false;
-        }
-        if let Stage::Refused { refusal } = stage {
-            self.note = Some(way_out::told(refusal));
-        }
     }
 
     fn command_name(&self, command: Seq) -> Option<ActionName> {

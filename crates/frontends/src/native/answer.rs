@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use portolan_core::{
-    CommandId, DaemonEvent, Millis, Principal, Refusal, RefusalCode, Role, SessionId, Stored,
+    CommandId, DaemonEvent, Millis, Principal, Refusal, RefusalCode, Role, SessionId, Stored, TokenId,
     audit::{self, AuditPage},
     log::delivery::Mode,
     ports::{PastPlace, Secret, SessionQuery},
@@ -61,6 +61,23 @@ pub(crate) async fn answer(native: &Native, who: &Principal, frame: ClientFrame)
     let registry = &native.registry;
     let ClientFrame { id, call } = frame;
     let body = match call {
+        // The connection goes on with these answers: it follows a log, or stops following it.
+        Call::Attach { session, start, items_only } => {
+            let mode = if items_only { Mode::Items } else { Mode::Every };
+            let reader = registry.attach(who, session, start, mode).await?;
+            return Ok(Answer::Attached(session, Box::new(reader)));
+        }
+        Call::Detach { session } => return Ok(Answer::Detached(session)),
+        Call::Subscribe { start } => {
+            return Ok(Answer::Subscribed(Box::new(registry.watch(who, start).await?)));
+        }
+        Call::Unsubscribe => return Ok(Answer::Unsubscribed),
+        Call::History { session, after, upto, limit } => {
+            let limit = limited(limit, PAGE)?;
+            let entries = registry.history(who, session, after, upto, limit).await?;
+            return Ok(Answer::History(first_bytes(entries)));
+        }
+        // All other answers are complete replies.
         Call::List { archived, before, limit } => {
             let limit = limited(limit, LIST)?;
             let query = SessionQuery { archived, live: false, before, limit };
@@ -86,16 +103,6 @@ pub(crate) async fn answer(native: &Native, who: &Principal, frame: ClientFrame)
             registry.delete(who, session).await?;
             ReplyBody::Done
         }
-        Call::Attach { session, start, items_only } => {
-            let mode = if items_only { Mode::Items } else { Mode::Every };
-            let reader = registry.attach(who, session, start, mode).await?;
-            return Ok(Answer::Attached(session, Box::new(reader)));
-        }
-        Call::Detach { session } => return Ok(Answer::Detached(session)),
-        Call::Subscribe { start } => {
-            return Ok(Answer::Subscribed(Box::new(registry.watch(who, start).await?)));
-        }
-        Call::Unsubscribe => return Ok(Answer::Unsubscribed),
         Call::Command { session, command } => {
             ReplyBody::Receipt { receipt: registry.submit(who, session, id, command).await? }
         }
@@ -103,17 +110,7 @@ pub(crate) async fn answer(native: &Native, who: &Principal, frame: ClientFrame)
             let snapshot = registry.snapshot(who, session).await?;
             ReplyBody::State { seq: snapshot.seq, state: Box::new((*snapshot.state).clone()) }
         }
-        Call::History { session, after, upto, limit } => {
-            let limit = limited(limit, PAGE)?;
-            let entries = registry.history(who, session, after, upto, limit).await?;
-            return Ok(Answer::History(first_bytes(entries)));
-        }
-        Call::Files { session, query, limit } => {
-            who.may(Role::Operator, session)?;
-            let folder = registry.snapshot(who, session).await?.state.summary.cwd.clone();
-            let found = files::find(folder, query, limited(limit, files::LIST)?).await?;
-            ReplyBody::Files { files: found.files, truncated: found.truncated }
-        }
+        Call::Files { session, query, limit } => find_files(registry, who, session, query, limit).await?,
         Call::Raw { session, seq } => {
             let raw = registry.raw(who, session, seq).await?;
             ReplyBody::Raw { text: raw.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()) }
@@ -171,12 +168,7 @@ pub(crate) async fn answer(native: &Native, who: &Principal, frame: ClientFrame)
             who.may_daemon(Role::Owner)?;
             ReplyBody::Tokens { tokens: native.tokens.list() }
         }
-        Call::TokenRevoke { token } => {
-            who.may_daemon(Role::Owner)?;
-            native.tokens.revoke(&token).await?;
-            note(native, who, DaemonEvent::TokenRevoked { token }).await;
-            ReplyBody::Done
-        }
+        Call::TokenRevoke { token } => revoke_token(native, who, token).await?,
         Call::TicketCreate => {
             let (ticket, expires_at) = native.ticket(who)?;
             ReplyBody::Ticket { ticket: Secret::new(ticket), expires_at }
@@ -186,12 +178,7 @@ pub(crate) async fn answer(native: &Native, who: &Principal, frame: ClientFrame)
             who.may_daemon(Role::Owner)?;
             ReplyBody::Browsers { browsers: native.access.tickets().browsers() }
         }
-        Call::BrowserLogOut { browser } => {
-            who.may_daemon(Role::Owner)?;
-            native.access.tickets().log_out(&browser).await?;
-            note(native, who, DaemonEvent::LoggedOut { browser: Some(browser) }).await;
-            ReplyBody::Done
-        }
+        Call::BrowserLogOut { browser } => log_out_browser(native, who, browser).await?,
         Call::Ping => ReplyBody::Pong,
     };
     Ok(Answer::Reply(Box::new(body)))
@@ -216,6 +203,33 @@ fn trial(asked: TestRule) -> Result<Trial, Refusal> {
         (None, None) => return Err(invalid("name a folder (`cwd`) or a session")),
     };
     Ok(Trial { tool, input, folder, mode: mode.unwrap_or_default(), session })
+}
+
+async fn find_files(
+    registry: &Registry,
+    who: &Principal,
+    session: SessionId,
+    query: String,
+    limit: Option<u32>,
+) -> Result<ReplyBody, Refusal> {
+    who.may(Role::Operator, session)?;
+    let folder = registry.snapshot(who, session).await?.state.summary.cwd.clone();
+    let found = files::find(folder, query, limited(limit, files::LIST)?).await?;
+    Ok(ReplyBody::Files { files: found.files, truncated: found.truncated })
+}
+
+async fn revoke_token(native: &Native, who: &Principal, token: TokenId) -> Result<ReplyBody, Refusal> {
+    who.may_daemon(Role::Owner)?;
+    native.tokens.revoke(&token).await?;
+    note(native, who, DaemonEvent::TokenRevoked { token }).await;
+    Ok(ReplyBody::Done)
+}
+
+async fn log_out_browser(native: &Native, who: &Principal, browser: String) -> Result<ReplyBody, Refusal> {
+    who.may_daemon(Role::Owner)?;
+    native.access.tickets().log_out(&browser).await?;
+    note(native, who, DaemonEvent::LoggedOut { browser: Some(browser) }).await;
+    Ok(ReplyBody::Done)
 }
 
 async fn create_token(native: &Native, who: &Principal, wanted: CreateToken) -> Result<ReplyBody, Refusal> {

@@ -15,7 +15,9 @@ use std::{
     time::Duration,
 };
 
+use portolan_agents::{claude, prices::Price};
 use portolan_host::settings::address;
+use portolan_store::Durability;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -91,17 +93,6 @@ pub(crate) struct Store {
     /// `normal`: committed entries survive a crash of the daemon at any moment. `full`: they also survive a power cut,
     /// but a commit costs about fifteen times as much.
     pub(crate) durability: Durability,
-}
-
-/// What a commit survives.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum Durability {
-    /// A crash of the daemon at any moment.
-    #[default]
-    Normal,
-    /// A crash of the machine too.
-    Full,
 }
 
 /// Which sessions the daemon deletes automatically.
@@ -346,7 +337,7 @@ pub(crate) struct Agent {
     /// agent.
     pub(crate) command: Vec<String>,
     /// For Claude Code: `stdio`, or `websocket` for versions up to 2.1.120. Default: chosen by the version.
-    pub(crate) transport: Option<Transport>,
+    pub(crate) transport: Option<claude::Way>,
     /// For agents over ACP: the agent's own name of the login method that Portolan selects before a session begins,
     /// such as `gemini-api-key`. Default: none, the agent uses its existing login.
     pub(crate) login: Option<String>,
@@ -361,37 +352,6 @@ pub(crate) struct Agent {
     /// prices. The key is the name of a model, or the beginning of the name: `{ input = 3, output = 15, cache_write =
     /// 3.75, cache_read = 0.3 }`, in US dollars for a million tokens.
     pub(crate) prices: BTreeMap<String, Price>,
-}
-
-/// The price of a model, in US dollars for a million tokens.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Price {
-    #[serde(deserialize_with = "dollars")]
-    pub(crate) input: f64,
-    #[serde(deserialize_with = "dollars")]
-    pub(crate) output: f64,
-    #[serde(default, deserialize_with = "dollars")]
-    pub(crate) cache_write: f64,
-    #[serde(default, deserialize_with = "dollars")]
-    pub(crate) cache_read: f64,
-}
-
-/// An amount of money: finite and not negative. `3` and `3.0` are both valid.
-fn dollars<'de, D: serde::Deserializer<'de>>(from: D) -> Result<f64, D::Error> {
-    let amount = f64::deserialize(from)?;
-    if amount.is_finite() && amount >= 0.0 {
-        return Ok(amount);
-    }
-    Err(serde::de::Error::custom(format!("`{amount}` is not a price; give zero or more US dollars")))
-}
-
-/// The transport, for an agent with several.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum Transport {
-    Stdio,
-    Websocket,
 }
 
 impl Default for Agent {

@@ -2,13 +2,12 @@
 
 use std::{ffi::OsString, path::Path, sync::Arc, time::Duration};
 
-use portolan_agents::{Supervision, acp, child::Ladder, claude, codex, dial_in::DialIn, prices};
+use portolan_agents::{Supervision, acp, child::Ladder, claude, codex, dial_in::DialIn};
 use portolan_core::{
-    Capabilities, Principal, Role, SessionSpec,
+    Principal, Role, SessionSpec,
     access::Bypass,
-    ports::{
-        Account, Agent, AgentLink, Boxed, Clock, Launch, LeftRunning, Means, Past, Probe, Rejoined, Store,
-    },
+    delegates_agent,
+    ports::{Agent, AgentLink, Clock, Launch, Store, Variables},
     session::machine::Policy,
 };
 use portolan_holder::Holders;
@@ -118,10 +117,7 @@ fn seconds(seconds: u32) -> Duration {
 }
 
 async fn open_store(settings: &Settings, path: &Path) -> Outcome<Arc<dyn Store>> {
-    let durability = match settings.store.durability {
-        config::Durability::Normal => portolan_store::Durability::Normal,
-        config::Durability::Full => portolan_store::Durability::Full,
-    };
+    let durability = settings.store.durability;
     let path = path.to_path_buf();
     // Opening may copy a large database before a migration.
     let opened = tokio::task::spawn_blocking(move || SqliteStore::open(&path, durability)).await;
@@ -197,11 +193,8 @@ fn claude(settings: &Settings) -> claude::Config {
     let Some(wanted) = settings.agents.get("claude") else { return claude::Config::default() };
     claude::Config {
         command: wanted.command.iter().map(OsString::from).collect(),
-        transport: wanted.transport.map(|transport| match transport {
-            config::Transport::Stdio => claude::Way::Stdio,
-            config::Transport::Websocket => claude::Way::Websocket,
-        }),
-        prices: wanted.prices.iter().map(|(model, price)| (model.clone(), priced(*price))).collect(),
+        transport: wanted.transport,
+        prices: wanted.prices.clone().into_iter().collect(),
         env: wanted.env.clone().into_iter().collect(),
     }
 }
@@ -211,7 +204,7 @@ fn codex(settings: &Settings) -> codex::Config {
     let Some(wanted) = settings.agents.get(codex::KIND) else { return codex::Config::default() };
     codex::Config {
         command: wanted.command.iter().map(OsString::from).collect(),
-        prices: wanted.prices.iter().map(|(model, price)| (model.clone(), priced(*price))).collect(),
+        prices: wanted.prices.clone().into_iter().collect(),
         env: wanted.env.clone().into_iter().collect(),
     }
 }
@@ -225,15 +218,10 @@ fn acp(settings: &Settings) -> Vec<acp::Config> {
         command: wanted.command.iter().map(OsString::from).collect(),
         login: wanted.login.clone(),
         serves: acp::Serves { files: wanted.files, terminals: wanted.terminals },
-        prices: wanted.prices.iter().map(|(model, price)| (model.clone(), priced(*price))).collect(),
+        prices: wanted.prices.clone().into_iter().collect(),
         env: wanted.env.clone().into_iter().collect(),
     };
     others.map(config).collect()
-}
-
-fn priced(price: config::Price) -> prices::Price {
-    let config::Price { input, output, cache_write, cache_read } = price;
-    prices::Price { input, output, cache_write, cache_read }
 }
 
 /// The demo agent is this program itself.
@@ -265,37 +253,14 @@ impl Configured {
     }
 }
 
+#[deny(clippy::missing_trait_methods, reason = "a method that is missing here is not passed on")]
 impl Agent for Configured {
-    fn kind(&self) -> &str {
-        self.agent.kind()
-    }
-    fn title(&self) -> String {
-        self.agent.title()
-    }
-    fn capabilities(&self) -> Capabilities {
-        self.agent.capabilities()
-    }
-    fn asks_nothing(&self, means: Means<'_>) -> Option<String> {
-        self.agent.asks_nothing(means)
-    }
-    fn rule_for(&self, tool: &str) -> String {
-        self.agent.rule_for(tool)
-    }
-    fn probe(&self) -> Boxed<'_, Probe> {
-        self.agent.probe()
-    }
-    fn past(&self) -> Option<Arc<dyn Past>> {
-        self.agent.past()
-    }
-    fn account(&self) -> Option<Arc<dyn Account>> {
-        self.agent.account()
-    }
-    fn environment(&self, spec: &SessionSpec) -> Result<indexmap::IndexMap<String, String>, String> {
+    delegates_agent!(agent: kind, title, capabilities, asks_nothing, rule_for, probe, past, account, rejoin);
+
+    fn environment(&self, spec: &SessionSpec) -> Result<Variables, String> {
         self.agent.environment(&self.with_env(spec))
     }
-    fn rejoin(&self, left: LeftRunning) -> Boxed<'_, Option<Rejoined>> {
-        self.agent.rejoin(left)
-    }
+
     fn start(&self, mut launch: Launch) -> AgentLink {
         launch.spec = Arc::new(self.with_env(&launch.spec));
         self.agent.start(launch)
@@ -400,7 +365,8 @@ mod tests {
         assert_eq!(supervision(&settings, "key".into(), vec![]).liveness, Duration::from_secs(7));
         let config = claude(&settings);
         assert_eq!(config.env["HOME"], "/h");
-        let price = prices::Price { input: 1.0, output: 2.0, cache_write: 0.0, cache_read: 0.0 };
+        let price =
+            portolan_agents::prices::Price { input: 1.0, output: 2.0, cache_write: 0.0, cache_read: 0.0 };
         assert_eq!(config.prices["m"], price);
     }
 

@@ -80,22 +80,8 @@ pub(crate) async fn run(
     let cleanup = Cleanup { home: home.clone(), lock: Arc::clone(&lock) };
     record.write(&home)?;
 
-    // No agent may start before the processes of an earlier daemon are gone: they use the same folders. Agents with a
-    // living holder go on.
     let holders = holding::holders(&settings, &home, &key)?;
-    let left_by: Vec<_> = former_key.into_iter().chain([key.clone()]).collect();
-    let spared = holders.clone();
-    let sweep = tokio::task::spawn_blocking(move || {
-        let living = spared.living();
-        left_by.iter().flat_map(|key| portolan_agents::sweep_sparing(key, &living)).collect::<Vec<_>>()
-    });
-    for swept in sweep.await.unwrap_or_default() {
-        tracing::warn!(
-            pid = swept.process.pid,
-            name = swept.name,
-            "a process of an earlier daemon was ended"
-        );
-    }
+    end_leftovers(holders.clone(), former_key.into_iter().chain([key])).await;
     let parts = (frontends, &dial_in, &holders);
     let house = assembly::build(&settings, &home, &mut identity, door_settings, parts).await?;
     let host = house.host().clone();
@@ -136,6 +122,20 @@ pub(crate) async fn run(
     drop((cleanup, lock));
     tracing::info!(home = %home.path().display(), "stopped");
     if lost.is_cancelled() { Err(watch::lost_home(&home)) } else { ended }
+}
+
+/// Ends what an earlier daemon left running. No agent may start before the processes of an earlier daemon are gone: they
+/// use the same folders. Agents with a living holder go on.
+async fn end_leftovers(holders: Holders, left_by: impl Iterator<Item = String>) {
+    let left_by: Vec<_> = left_by.collect();
+    let sweep = tokio::task::spawn_blocking(move || {
+        let living = holders.living();
+        left_by.iter().flat_map(|key| portolan_agents::sweep_sparing(key, &living)).collect::<Vec<_>>()
+    });
+    for swept in sweep.await.unwrap_or_default() {
+        let pid = swept.process.pid;
+        tracing::warn!(pid, name = swept.name, "a process of an earlier daemon was ended");
+    }
 }
 
 /// Stops everything in order, or at once when the second signal comes.

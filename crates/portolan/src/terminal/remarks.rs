@@ -1,13 +1,13 @@
 //! Entries that become one or two lines: turns, plans, settings, notices, errors.
 
 use portolan_core::{
-    Event,
+    Event, Millis, RequestId,
     command::Stage,
     event::{
         ErrorInfo, Exit, HookStatus, Level, PlanStep, Setting, Task, TaskStatus, ToolOutcome, TurnOutcome,
         TurnResult, WorkDone,
     },
-    policy::budget::Level as Spent,
+    policy::{BudgetTerms, budget::Level as Spent},
 };
 
 use super::{
@@ -112,6 +112,24 @@ fn changed_setting(setting: &Setting) -> String {
     }
 }
 
+fn budget_words(budget: &BudgetTerms) -> String {
+    let per = if budget.per.is_some() { " per day" } else { "" };
+    format!("the budget of this session: {}{per}", budget.limits)
+}
+
+fn changed_deadline(request: Option<RequestId>, deadline: Option<Millis>, seconds: Option<u32>) -> String {
+    match (request, deadline, seconds) {
+        (Some(request), Some(at), _) => {
+            format!("request {request} is denied at {} if nobody answers", rfc3339(at))
+        }
+        (Some(request), None, _) => format!("request {request} waits without a deadline"),
+        (None, _, Some(seconds)) => {
+            format!("from now on, a request that nobody answers within {seconds} s is denied")
+        }
+        (None, _, None) => "from now on, requests wait without a deadline".into(),
+    }
+}
+
 /// One line for an entry that is not a text, a tool call or a request; `None` if the entry only changes the state.
 pub(super) fn remark(event: &Event, by: Option<&str>) -> Option<Line> {
     let dim = |text: String| Some(Line::new(Style::Dim, format!("· {text}")));
@@ -177,29 +195,24 @@ pub(super) fn remark(event: &Event, by: Option<&str>) -> Option<Line> {
         Event::RuleRemoved { tool_name, .. } => {
             dim(format!("the rule for {} is removed{by}", clean::line(tool_name)))
         }
-        Event::DeadlineChanged { request: Some(request), deadline, .. } => dim(match deadline {
-            Some(at) => format!("request {request} is denied at {} if nobody answers{set_by}", rfc3339(*at)),
-            None => format!("request {request} waits without a deadline{set_by}"),
-        }),
-        Event::DeadlineChanged { request: None, seconds, .. } => dim(match seconds {
-            Some(seconds) => {
-                format!("from now on, a request that nobody answers within {seconds} s is denied{set_by}")
-            }
-            None => format!("from now on, requests wait without a deadline{set_by}"),
-        }),
+        Event::DeadlineChanged { request, deadline, seconds } => {
+            dim(format!("{}{set_by}", changed_deadline(*request, *deadline, *seconds)))
+        }
         Event::BudgetChanged { budget: None, .. } => {
             dim(format!("this session's own budget was removed{by}"))
         }
         Event::BudgetChanged { budget: Some(budget), reset } => {
-            let per = if budget.per.is_some() { " per day" } else { "" };
             let reset = if *reset { "; it counts from zero again" } else { "" };
-            dim(format!("the budget of this session: {}{per}{reset}{set_by}", budget.limits))
+            dim(format!("{}{reset}{set_by}", budget_words(budget)))
         }
-        Event::BudgetReached { standing } => match standing.level {
-            Spent::Fine => dim(clean::line(&standing.words())),
-            Spent::Warn => warn(clean::line(&standing.words())),
-            Spent::Over => warn(format!("{}; prompts wait", clean::line(&standing.words()))),
-        },
+        Event::BudgetReached { standing } => {
+            let words = clean::line(&standing.words());
+            match standing.level {
+                Spent::Fine => dim(words),
+                Spent::Warn => warn(words),
+                Spent::Over => warn(format!("{words}; prompts wait")),
+            }
+        }
         Event::McpServers { servers } => {
             let all: Vec<String> = servers
                 .iter()

@@ -66,6 +66,7 @@ const STATEMENTS: usize = 64;
 
 /// What a commit survives.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Durability {
     /// The end of the daemon by any means, `kill -9` included; not a power cut.

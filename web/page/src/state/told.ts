@@ -1,6 +1,6 @@
 /** Describes who did something, and how a request ended. */
 
-import type { Actor, Answer, Outcome, Request, RuleRef } from "@portolan/client";
+import type { Actor, Answer, Outcome, PolicySource, Request, RuleRef } from "@portolan/client";
 
 /** The name of an actor: `ada (cli)`. */
 export function who(by: Actor | undefined): string {
@@ -8,9 +8,15 @@ export function who(by: Actor | undefined): string {
     case "person":
       return `${by.name} (${by.via})`;
     case "policy":
-      // A mode, a budget or a limit decides where no rule does.
-      if (by.rule.startsWith("mode ") || by.rule.startsWith("budget ")) return `the ${by.rule}`;
-      return by.rule.startsWith("at most ") ? `the limit: ${by.rule}` : `the rule ${by.rule}`;
+      switch (by.source ?? sourceOf(by.rule)) {
+        case "mode":
+        case "budget":
+          return `the ${by.rule}`;
+        case "limit":
+          return `the limit: ${by.rule}`;
+        case "rule":
+          return `the rule ${by.rule}`;
+      }
     case "deadline":
       return "the deadline";
     case "daemon":
@@ -21,6 +27,13 @@ export function who(by: Actor | undefined): string {
     case undefined:
       return "the agent";
   }
+}
+
+/** What the words of an older entry name, which has no `source`. */
+function sourceOf(words: string): PolicySource {
+  if (words.startsWith("mode ")) return "mode";
+  if (words.startsWith("budget ")) return "budget";
+  return words.startsWith("at most ") ? "limit" : "rule";
 }
 
 /** Describes how a request ended. */

@@ -6,12 +6,10 @@ use std::{
     io::{self, Read as _},
     ops::ControlFlow,
     path::{Path, PathBuf},
-    time::Duration,
 };
 
-use indexmap::IndexMap;
 use portolan_core::{
-    Event, Generation, Millis, Seq, SessionId,
+    Event, Millis, Seq,
     event::ToolOutcome,
     ports::{PastEntry, Report},
 };
@@ -21,11 +19,10 @@ use serde_json::{Value, json};
 use super::lines::{self, Told};
 use crate::{
     claude::{
-        translate::{Repeats, Setup, Translate},
+        translate::{Setup, Translate},
         wire,
     },
     driver::{Output, Translator as _},
-    prices::Prices,
 };
 
 /// Subagents can start subagents, but not deeper than this.
@@ -62,21 +59,7 @@ pub(super) fn transcript(path: &Path, take: &mut dyn FnMut(PastEntry) -> Control
 
 /// Items are named by the start of the agent; the past belongs to no start.
 fn setup() -> Setup {
-    Setup {
-        session: SessionId::from_u128(0),
-        generation: Generation(0),
-        folder: "/workspace/demo".into(),
-        version: None,
-        initialize: Value::Null,
-        servers: IndexMap::new(),
-        served: vec![],
-        mode: String::new(),
-        modes: vec![],
-        prices: Prices::default(),
-        patience: Duration::ZERO,
-        repeats: Repeats::Never,
-        reset: None,
-    }
+    Setup { folder: "/workspace/demo".into(), ..Setup::bare() }
 }
 
 /// How much of a note about a subagent is read: it is a line or two.

@@ -44,14 +44,12 @@ fn setup(version: Version, repeats: Repeats) -> Setup {
         folder: "/workspace/demo".into(),
         version: Some(version),
         initialize: json!({ "subtype": "initialize", "forwardSubagentText": true }),
-        servers: IndexMap::new(),
         served: vec!["demo".into()],
         mode: "default".into(),
         modes: version::modes(Some(version)),
-        prices: Prices::default(),
         patience: Duration::from_secs(30),
         repeats,
-        reset: None,
+        ..Setup::bare()
     }
 }
 

@@ -68,7 +68,7 @@ fn a_person_is_found_by_name_token_frontend_and_address() {
     for who in ["bob", "012", "3456", "cli", "agent", "rule"] {
         assert!(!finds(&ada, who), "{who}");
     }
-    assert!(finds(&of(Actor::Policy { rule: "allow Bash".into() }), "rule"));
+    assert!(finds(&of(Actor::policy(PolicySource::Rule, "allow Bash")), "rule"));
     let login =
         json!({"type": "daemon", "seq": 3, "at": 5, "event": {"type": "logged_in", "address": "10.0.0.7"}});
     assert!(finds(&record(&placed(LogId::Daemon, login.to_string())).unwrap(), "10.0.0.7"));

@@ -1,13 +1,15 @@
 //! Admission: may this command be accepted now? Pure; a refusal changes nothing.
 
+use indexmap::IndexMap;
+
 use super::{Machine, QUEUED_PROMPTS, budgets, memory::Running};
 use crate::{
-    Action, Capabilities, Generation, Refusal, RefusalCode, RequestId, WayOut,
+    Action, Capabilities, Generation, Refusal, RefusalCode, RequestId, Seq, WayOut,
     command::{ActionName, Stage},
     event::Content,
-    policy::{Rule, check},
+    policy::{Rule, RuleDraft, RuleId, check},
     request::{Answer, Request},
-    session::state::State,
+    session::state::{OpenCommand, State},
 };
 
 /// Rules that one session may have of its own. Each is compared at every request.
@@ -15,34 +17,14 @@ const SESSION_RULES: usize = 256;
 
 impl Machine {
     pub(super) fn admit(&self, state: &State, action: &Action) -> Result<(), Refusal> {
-        let refuse = |code, message: &str| Err(Refusal::new(code, message));
         if self.shutting_down {
-            return refuse(RefusalCode::ShuttingDown, "Portolan is shutting down; try again when it is back");
+            let why = "Portolan is shutting down; try again when it is back";
+            return refuse(RefusalCode::ShuttingDown, why);
         }
         let can = &state.capabilities;
         let agent = state.summary.agent.as_str();
-        let running = || {
-            if matches!(self.memory.running, Running::Ready) {
-                Ok(())
-            } else {
-                Err(Refusal::new(RefusalCode::NotRunning, "the agent is not running")
-                    .with_way_out(WayOut::ResumeSession { session: state.summary.session }))
-            }
-        };
         match action {
-            Action::Prompt { content } => {
-                crate::prompt::check(content)?;
-                let picture = content.iter().any(|piece| matches!(piece, Content::Image { .. }));
-                Capabilities::require(
-                    !picture || can.image_input || self.memory.running == Running::No,
-                    agent,
-                    "take pictures",
-                )?;
-                if state.summary.queued as usize >= QUEUED_PROMPTS {
-                    return Err(Refusal::busy("too many prompts already wait in this session", 1000));
-                }
-                self.can_start(state)
-            }
+            Action::Prompt { content } => self.admit_prompt(state, content),
             Action::Answer { request, digest, answer } => {
                 admit_answer(state, *request, digest.as_deref(), answer)
             }
@@ -52,15 +34,11 @@ impl Machine {
                 "be interrupted",
             ),
             Action::Resume => self.can_start(state),
-            Action::Rename { title }
-                if title.trim().is_empty() || title.chars().count() > crate::spec::MAX_NAME =>
-            {
-                refuse(RefusalCode::Invalid, "a name has 1 to 200 characters")
-            }
+            Action::Rename { title } => admit_name(title),
             Action::Archive { archived: true } => {
                 Capabilities::require(can.session_archive, agent, "have its sessions archived")
             }
-            Action::Rename { .. } | Action::Stop | Action::Archive { archived: false } => Ok(()),
+            Action::Stop | Action::Archive { archived: false } => Ok(()),
             Action::SetModel { .. } => {
                 Capabilities::require(can.model_switching, agent, "change its model while it runs")
             }
@@ -75,27 +53,10 @@ impl Machine {
             Action::SetThinking { .. } => {
                 Capabilities::require(can.thinking_budget, agent, "set a thinking budget")
             }
-            Action::SetEnvironment { variables } => {
-                if variables.is_empty() {
-                    return refuse(RefusalCode::Invalid, "no variable is named");
-                }
-                if variables.iter().any(|(name, value)| {
-                    name.is_empty() || name.contains(['=', '\0']) || value.contains('\0')
-                }) {
-                    return refuse(
-                        RefusalCode::Invalid,
-                        "a variable's name is empty or holds `=`, or a value holds NUL",
-                    );
-                }
-                Capabilities::require(
-                    can.environment || self.memory.running == Running::No,
-                    agent,
-                    "change its environment while it runs",
-                )
-            }
+            Action::SetEnvironment { variables } => self.admit_environment(state, variables),
             Action::Rewind { to, .. } => {
                 Capabilities::require(can.file_checkpointing, agent, "restore files")?;
-                running()?;
+                self.must_run(state)?;
                 if to.0 == 0 {
                     return refuse(RefusalCode::Invalid, "name the entry of the prompt to go back to");
                 }
@@ -103,107 +64,100 @@ impl Machine {
             }
             Action::McpStatus => {
                 Capabilities::require(can.mcp, agent, "use MCP servers")?;
-                running()
+                self.must_run(state)
             }
             Action::McpReconnect { .. }
             | Action::McpToggle { .. }
             | Action::McpSet { .. }
             | Action::McpMessage { .. } => {
                 Capabilities::require(can.mcp_changes, agent, "change its MCP servers while it runs")?;
-                running()
+                self.must_run(state)
             }
             Action::Context => {
                 Capabilities::require(can.context_usage, agent, "report what fills its context")?;
-                running()
+                self.must_run(state)
             }
             Action::StopTask { .. } => {
                 Capabilities::require(can.background_tasks, agent, "stop background tasks")?;
-                running()
+                self.must_run(state)
             }
-            Action::Withdraw { prompt } => {
-                let open = state.commands.iter().find(|open| open.seq == *prompt);
-                match open {
-                    Some(open)
-                        if open.is_queued_prompt() || matches!(open.stage, Stage::Uncertain { .. }) =>
-                    {
-                        Ok(())
-                    }
-                    Some(_) => {
-                        refuse(RefusalCode::AlreadyClosed, "the prompt is already on its way to the agent")
-                    }
-                    None => refuse(RefusalCode::NotFound, "no prompt with that number waits"),
-                }
-            }
-            Action::Steer { prompt } => {
-                let open =
-                    state.commands.iter().find(|open| open.seq == *prompt && open.name == ActionName::Prompt);
-                match open {
-                    Some(open) if open.is_queued_prompt() => {}
-                    Some(open) if matches!(open.stage, Stage::Uncertain { .. }) => {
-                        let (session, command) = (state.summary.session, *prompt);
-                        let message = "it is uncertain whether the agent has the prompt";
-                        return Err(Refusal::new(RefusalCode::Stale, message)
-                            .with_way_out(WayOut::SendAgain { session, command }));
-                    }
-                    Some(_) => {
-                        return refuse(
-                            RefusalCode::AlreadyClosed,
-                            "the prompt is already on its way to the agent",
-                        );
-                    }
-                    None => return refuse(RefusalCode::NotFound, "no prompt with that number waits"),
-                }
-                running()?;
-                Capabilities::require(can.steering, agent, "take a prompt into a running turn")?;
-                budgets::refuse_steering(state)?;
-                if state.turn.is_none() {
-                    return refuse(
-                        RefusalCode::Stale,
-                        "no turn is running; the prompt is sent without steering",
-                    );
-                }
-                Ok(())
-            }
-            Action::SendAgain { command } => {
-                let known = state
-                    .commands
-                    .iter()
-                    .any(|open| open.seq == *command && matches!(open.stage, Stage::Uncertain { .. }));
-                if !known {
-                    return refuse(RefusalCode::NotFound, "no uncertain prompt has that number");
-                }
-                self.can_start(state)
-            }
-            Action::AddRule { rule } => {
-                if state.session_rules.len() >= SESSION_RULES {
-                    return refuse(RefusalCode::Invalid, "this session has too many rules already");
-                }
-                check::draft(rule).map_err(|why| Refusal::new(RefusalCode::Invalid, why.0))
-            }
-            Action::RemoveRule { tool_name, rule } => {
-                let fits = |known: &Rule| match rule {
-                    Some(rule) => known.rule == *rule,
-                    None => known.text == *tool_name,
-                };
-                if state.session_rules.iter().any(fits) {
-                    Ok(())
-                } else {
-                    refuse(RefusalCode::NotFound, "there is no rule for that tool")
-                }
-            }
-            Action::SetDeadline { request, seconds } => {
-                if *seconds == Some(0) {
-                    let why = "a deadline must be at least one second; `deny` denies a request at once";
-                    return refuse(RefusalCode::Invalid, why);
-                }
-                request.map_or(Ok(()), |request| open_request(state, request).map(drop))
-            }
+            Action::Withdraw { prompt } => waiting(state, |open| open.seq == *prompt).map(drop),
+            Action::Steer { prompt } => self.admit_steering(state, *prompt),
+            Action::SendAgain { command } => self.admit_sending_again(state, *command),
+            Action::AddRule { rule } => admit_rule(state, rule),
+            Action::RemoveRule { tool_name, rule } => admit_removal(state, tool_name, rule.as_ref()),
+            Action::SetDeadline { request, seconds } => admit_deadline(state, *request, *seconds),
             Action::SetBudget { .. } | Action::ResetBudget => budgets::admit(state, action),
             Action::Native { .. } => {
                 Capabilities::require(can.passthrough, agent, "take messages of its own protocol")?;
-                running()
+                self.must_run(state)
             }
         }
+    }
+
+    fn admit_prompt(&self, state: &State, content: &[Content]) -> Result<(), Refusal> {
+        crate::prompt::check(content)?;
+        let picture = content.iter().any(|piece| matches!(piece, Content::Image { .. }));
+        let can = !picture || state.capabilities.image_input || self.memory.running == Running::No;
+        Capabilities::require(can, &state.summary.agent, "take pictures")?;
+        if state.summary.queued as usize >= QUEUED_PROMPTS {
+            return Err(Refusal::busy("too many prompts already wait in this session", 1000));
+        }
+        self.can_start(state)
+    }
+
+    fn admit_environment(&self, state: &State, variables: &IndexMap<String, String>) -> Result<(), Refusal> {
+        if variables.is_empty() {
+            return refuse(RefusalCode::Invalid, "no variable is named");
+        }
+        if variables
+            .iter()
+            .any(|(name, value)| name.is_empty() || name.contains(['=', '\0']) || value.contains('\0'))
+        {
+            let why = "a variable's name is empty or holds `=`, or a value holds NUL";
+            return refuse(RefusalCode::Invalid, why);
+        }
+        let can = state.capabilities.environment || self.memory.running == Running::No;
+        Capabilities::require(can, &state.summary.agent, "change its environment while it runs")
+    }
+
+    fn admit_steering(&self, state: &State, prompt: Seq) -> Result<(), Refusal> {
+        match waiting(state, |open| open.seq == prompt && open.name == ActionName::Prompt)? {
+            Waiting::Queued => {}
+            Waiting::Uncertain => {
+                let (session, command) = (state.summary.session, prompt);
+                let message = "it is uncertain whether the agent has the prompt";
+                return Err(Refusal::new(RefusalCode::Stale, message)
+                    .with_way_out(WayOut::SendAgain { session, command }));
+            }
+        }
+        self.must_run(state)?;
+        let agent = &state.summary.agent;
+        Capabilities::require(state.capabilities.steering, agent, "take a prompt into a running turn")?;
+        budgets::refuse_steering(state)?;
+        if state.turn.is_none() {
+            let why = "no turn is running; the prompt is sent without steering";
+            return refuse(RefusalCode::Stale, why);
+        }
+        Ok(())
+    }
+
+    fn admit_sending_again(&self, state: &State, command: Seq) -> Result<(), Refusal> {
+        let uncertain =
+            |open: &OpenCommand| open.seq == command && matches!(open.stage, Stage::Uncertain { .. });
+        if !state.commands.iter().any(uncertain) {
+            return refuse(RefusalCode::NotFound, "no uncertain prompt has that number");
+        }
+        self.can_start(state)
+    }
+
+    /// The agent runs and takes instructions.
+    fn must_run(&self, state: &State) -> Result<(), Refusal> {
+        if matches!(self.memory.running, Running::Ready) {
+            return Ok(());
+        }
+        Err(Refusal::new(RefusalCode::NotRunning, "the agent is not running")
+            .with_way_out(WayOut::ResumeSession { session: state.summary.session }))
     }
 
     /// The agent runs, or can be started (again).
@@ -216,6 +170,64 @@ impl Machine {
         let message = format!("the agent `{}` has ended and cannot resume", state.summary.agent);
         Err(Refusal::new(RefusalCode::NotRunning, message).with_way_out(WayOut::NewSession))
     }
+}
+
+fn refuse(code: RefusalCode, why: &str) -> Result<(), Refusal> {
+    Err(Refusal::new(code, why))
+}
+
+fn admit_name(title: &str) -> Result<(), Refusal> {
+    if title.trim().is_empty() || title.chars().count() > crate::spec::MAX_NAME {
+        return refuse(RefusalCode::Invalid, "a name has 1 to 200 characters");
+    }
+    Ok(())
+}
+
+/// Where a prompt is that the agent does not have for certain.
+enum Waiting {
+    /// In the queue.
+    Queued,
+    /// Sent, and nobody knows whether it arrived.
+    Uncertain,
+}
+
+/// The place of the prompt that fits. Refused if there is none, or if it is on its way to the agent.
+fn waiting(state: &State, fits: impl Fn(&OpenCommand) -> bool) -> Result<Waiting, Refusal> {
+    match state.commands.iter().find(|open| fits(open)) {
+        Some(open) if open.is_queued_prompt() => Ok(Waiting::Queued),
+        Some(open) if matches!(open.stage, Stage::Uncertain { .. }) => Ok(Waiting::Uncertain),
+        Some(_) => {
+            let why = "the prompt is already on its way to the agent";
+            Err(Refusal::new(RefusalCode::AlreadyClosed, why))
+        }
+        None => Err(Refusal::new(RefusalCode::NotFound, "no prompt with that number waits")),
+    }
+}
+
+fn admit_rule(state: &State, rule: &RuleDraft) -> Result<(), Refusal> {
+    if state.session_rules.len() >= SESSION_RULES {
+        return refuse(RefusalCode::Invalid, "this session has too many rules already");
+    }
+    check::draft(rule).map_err(|why| Refusal::new(RefusalCode::Invalid, why.0))
+}
+
+fn admit_removal(state: &State, tool_name: &str, rule: Option<&RuleId>) -> Result<(), Refusal> {
+    let fits = |known: &Rule| match rule {
+        Some(rule) => known.rule == *rule,
+        None => known.text == tool_name,
+    };
+    if state.session_rules.iter().any(fits) {
+        return Ok(());
+    }
+    refuse(RefusalCode::NotFound, "there is no rule for that tool")
+}
+
+fn admit_deadline(state: &State, request: Option<RequestId>, seconds: Option<u32>) -> Result<(), Refusal> {
+    if seconds == Some(0) {
+        let why = "a deadline must be at least one second; answer a request to deny it at once";
+        return refuse(RefusalCode::Invalid, why);
+    }
+    request.map_or(Ok(()), |request| open_request(state, request).map(drop))
 }
 
 /// The open request with this id.

@@ -6,6 +6,7 @@
 use super::{Machine, memory::Running};
 use crate::{
     Action, Actor, Event, Millis, Refusal, RefusalCode, WayOut,
+    access::PolicySource,
     event::{Level as Importance, TurnOrigin},
     log::Book,
     policy::{
@@ -102,7 +103,7 @@ impl Machine {
             return;
         }
         self.memory.stopped_turn = Some(turn);
-        let by = Actor::Policy { rule: standing.name() };
+        let by = Actor::policy(PolicySource::Budget, standing.name());
         let open: Vec<_> = book.state().requests.iter().map(|open| open.request).collect();
         for request in open {
             self.close_request(book, now, request, Outcome::Interrupted { by: by.clone() });
@@ -184,7 +185,7 @@ pub(super) fn admit(state: &State, action: &Action) -> Result<(), Refusal> {
 
 /// Says how far a budget is spent.
 fn say(book: &mut Book<State>, now: Millis, standing: Standing) -> crate::Seq {
-    let by = Actor::Policy { rule: standing.name() };
+    let by = Actor::policy(PolicySource::Budget, standing.name());
     book.append(now, Some(by), Event::BudgetReached { standing: Box::new(standing) })
 }
 

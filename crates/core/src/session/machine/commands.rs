@@ -5,7 +5,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::{Machine, RECENT_COMMANDS, Recent, memory::Running, prompts::prompt_underway};
 use crate::{
-    Action, Actor, Event, Millis, Refusal, RefusalCode, Seq,
+    Action, Actor, Event, Millis, Refusal, RefusalCode, RequestId, Seq,
     command::{Command, CommandKey, Receipt, Stage},
     event::Setting,
     log::Book,
@@ -17,6 +17,21 @@ use crate::{
     },
     spec::MASK,
 };
+
+/// What follows from an accepted command.
+enum Next {
+    /// Portolan has carried out the command.
+    Done,
+    /// This entry is all that the command does.
+    Record(Event),
+    /// The command asks for nothing, for this reason.
+    Nothing(&'static str),
+    /// A later entry settles the command, or one that is in the log already.
+    Later,
+    /// The agent gets this instruction. The setting holds when the agent has confirmed it, and from the next start on if
+    /// the agent is not running.
+    Tell(Order, Option<Setting>),
+}
 
 impl Machine {
     /// A receipt that this machine gave and the store may not have yet. Refused if the id belonged to another command.
@@ -57,146 +72,94 @@ impl Machine {
     }
 
     fn carry_out(&mut self, book: &mut Book<State>, now: Millis, seq: Seq, by: &Actor, action: Action) {
-        let done = |book: &mut Book<State>| receipt(book, now, seq, Stage::Consumed { result: None });
-        let mut setting = None;
-        let order = match action {
+        match self.next(book, now, seq, by, action) {
+            Next::Done => receipt(book, now, seq, Stage::Consumed { result: None }),
+            Next::Record(event) => {
+                book.append(now, Some(by.clone()), event);
+                receipt(book, now, seq, Stage::Consumed { result: None });
+            }
+            Next::Nothing(why) => self.had_nothing_to_do(book, now, seq, why),
+            Next::Later => {}
+            Next::Tell(_, Some(setting)) if self.memory.running != Running::Ready => {
+                book.append(now, Some(by.clone()), Event::SettingChanged { setting });
+                let why = "the setting holds from the agent's next start";
+                self.had_nothing_to_do(book, now, seq, why);
+            }
+            Next::Tell(order, setting) => {
+                receipt(book, now, seq, Stage::Sending);
+                self.tell(book, InstructionId(seq.0), order, setting);
+            }
+        }
+    }
+
+    fn next(&mut self, book: &mut Book<State>, now: Millis, seq: Seq, by: &Actor, action: Action) -> Next {
+        let tell = |order| Next::Tell(order, None);
+        match action {
             Action::Prompt { .. } | Action::SendAgain { .. } => {
-                if self.must_wait(book, now) {
-                    return;
+                if !self.must_wait(book, now) {
+                    self.start_agent();
+                    self.pump(book, now);
                 }
-                self.start_agent();
-                return self.pump(book, now);
+                Next::Later
             }
             Action::Answer { request, answer, .. } => {
-                return self.answer(book, now, seq, by, request, answer);
+                self.answer(book, now, seq, by, request, answer);
+                Next::Later
             }
-            Action::Interrupt => {
-                let state = book.state();
-                let busy = state.turn.is_some() || !state.requests.is_empty() || prompt_underway(state);
-                if self.memory.running != Running::Ready || !busy {
-                    return self.had_nothing_to_do(book, now, seq, "no turn was running");
-                }
-                let open: Vec<_> = book.state().requests.iter().map(|open| open.request).collect();
-                for request in open {
-                    self.close_request(book, now, request, Outcome::Interrupted { by: by.clone() });
-                }
-                Order::Interrupt
+            Action::Interrupt => self.interrupt(book, now, by),
+            Action::Stop if !self.is_running() => Next::Nothing("the agent was not running"),
+            Action::Stop => self.stop_by_command(book, now, seq),
+            Action::Resume => self.resume(book, now, seq),
+            Action::Rename { title } => Next::Record(Event::SessionRenamed { name: title.trim().to_owned() }),
+            Action::Archive { archived: true } if self.is_running() => {
+                book.append(now, Some(by.clone()), Event::SessionArchived { archived: true });
+                // An archived session keeps no process.
+                self.stop_by_command(book, now, seq)
             }
-            Action::Stop => {
-                if !self.is_running() {
-                    return self.had_nothing_to_do(book, now, seq, "the agent was not running");
-                }
-                receipt(book, now, seq, Stage::Sending);
-                (self.memory.again, self.memory.rest) = (false, None);
-                return self.stop_for(book, seq);
-            }
-            Action::Resume => {
-                if matches!(self.memory.running, Running::Ready) {
-                    return self.had_nothing_to_do(book, now, seq, "the agent was running already");
-                }
-                receipt(book, now, seq, Stage::Sending);
-                self.memory.restarts = 0;
-                return self.start_agent();
-            }
-            Action::Rename { title } => {
-                let name = title.trim().to_owned();
-                book.append(now, Some(by.clone()), Event::SessionRenamed { name });
-                return done(book);
-            }
-            Action::Archive { archived } => {
-                book.append(now, Some(by.clone()), Event::SessionArchived { archived });
-                if archived && self.is_running() {
-                    // An archived session keeps no process.
-                    receipt(book, now, seq, Stage::Sending);
-                    (self.memory.again, self.memory.rest) = (false, None);
-                    return self.stop_for(book, seq);
-                }
-                return done(book);
-            }
+            Action::Archive { archived } => Next::Record(Event::SessionArchived { archived }),
             Action::Withdraw { prompt } => {
-                let message = format!("withdrawn by {by}");
-                let refusal = Refusal::new(RefusalCode::Ended, message);
+                let refusal = Refusal::new(RefusalCode::Ended, format!("withdrawn by {by}"));
                 receipt(book, now, prompt, Stage::Refused { refusal });
-                return done(book);
+                Next::Done
             }
             Action::Steer { prompt } => {
                 let waits = book.state().commands.iter().find(|open| open.seq == prompt).cloned();
                 if let Some(waits) = waits {
                     self.hand_over(book, now, waits, |content| Order::Steer { content });
                 }
-                return done(book);
+                Next::Done
             }
             Action::AddRule { rule } => {
-                let session = book.state().summary.session;
-                let rule = Box::new(rule.of_session(session, seq, now, by));
-                book.append(
-                    now,
-                    Some(by.clone()),
-                    Event::RuleAdded { tool_name: rule.text.clone(), rule: Some(rule) },
-                );
-                return done(book);
+                let rule = Box::new(rule.of_session(book.state().summary.session, seq, now, by));
+                Next::Record(Event::RuleAdded { tool_name: rule.text.clone(), rule: Some(rule) })
             }
-            Action::SetDeadline { request, seconds } => {
-                let at = |seconds: u32| Millis(now.0 + i64::from(seconds) * 1000);
-                let changed = Event::DeadlineChanged {
-                    request,
-                    deadline: request.and_then(|_| seconds.map(at)),
-                    seconds: seconds.filter(|_| request.is_none()),
-                };
-                book.append(now, Some(by.clone()), changed);
-                return done(book);
-            }
+            Action::RemoveRule { tool_name, rule } => Next::Record(Event::RuleRemoved { tool_name, rule }),
+            Action::SetDeadline { request, seconds } => Next::Record(deadline(now, request, seconds)),
             Action::SetBudget { budget } => {
                 self.set_budget(book, now, by, budget);
-                return done(book);
+                Next::Done
             }
             Action::ResetBudget => {
                 self.reset_budget(book, now, by);
-                return done(book);
-            }
-            Action::RemoveRule { tool_name, rule } => {
-                book.append(now, Some(by.clone()), Event::RuleRemoved { tool_name, rule });
-                return done(book);
+                Next::Done
             }
             Action::SetModel { model } => {
-                setting = Some(Setting::Model { model: model.clone() });
-                Order::SetModel(model)
+                Next::Tell(Order::SetModel(model.clone()), Some(Setting::Model { model }))
             }
-            Action::SetMode { mode } => {
-                let can = &book.state().capabilities;
-                let works_in = can.working_mode(&mode);
-                let worked_in = book.state().summary.mode.as_deref().map(|mode| can.working_mode(mode));
-                let is_elsewhere = book.state().agent.own_mode.is_some();
-                if self.memory.running == Running::Ready
-                    && worked_in.as_ref() == Some(&works_in)
-                    && !is_elsewhere
-                {
-                    // The agent goes on as before; only Portolan's answers change.
-                    book.append(
-                        now,
-                        Some(by.clone()),
-                        Event::SettingChanged { setting: Setting::Mode { mode } },
-                    );
-                    return done(book);
-                }
-                setting = Some(Setting::Mode { mode });
-                Order::SetMode(works_in)
-            }
+            Action::SetMode { mode } => self.set_mode(book.state(), mode),
             Action::SetThinking { tokens } => {
-                setting = Some(Setting::Thinking { tokens });
-                Order::SetThinking(tokens)
+                Next::Tell(Order::SetThinking(tokens), Some(Setting::Thinking { tokens }))
             }
             Action::SetEnvironment { variables } => {
                 let names = variables.keys().cloned().collect();
-                setting = Some(Setting::Environment { names });
-                Order::SetEnvironment(variables)
+                Next::Tell(Order::SetEnvironment(variables), Some(Setting::Environment { names }))
             }
-            Action::Rewind { to, dry_run } => Order::Rewind { prompt: InstructionId(to.0), dry_run },
-            Action::McpStatus => Order::McpStatus,
-            Action::McpReconnect { server } => Order::McpReconnect(server),
+            Action::Rewind { to, dry_run } => tell(Order::Rewind { prompt: InstructionId(to.0), dry_run }),
+            Action::McpStatus => tell(Order::McpStatus),
+            Action::McpReconnect { server } => tell(Order::McpReconnect(server)),
             Action::McpToggle { server, enabled } => {
                 self.memory.unkept = true;
-                Order::McpToggle { server, enabled }
+                tell(Order::McpToggle { server, enabled })
             }
             Action::McpSet { servers, keep } => {
                 if !keep {
@@ -205,21 +168,56 @@ impl Machine {
                     self.memory.unkept = true;
                 }
                 self.memory.servers.extend(servers);
-                Order::McpSet(self.memory.servers.clone())
+                tell(Order::McpSet(self.memory.servers.clone()))
             }
-            Action::McpMessage { server, message } => Order::McpMessage { server, message },
-            Action::Context => Order::Context,
-            Action::StopTask { task } => Order::StopTask(task),
-            Action::Native { body } => Order::Native(body),
-        };
-        if let Some(setting) = setting.take_if(|_| self.memory.running != Running::Ready) {
-            // The setting holds from the next start on.
-            book.append(now, Some(by.clone()), Event::SettingChanged { setting });
-            let why = "the setting holds from the agent's next start";
-            return self.had_nothing_to_do(book, now, seq, why);
+            Action::McpMessage { server, message } => tell(Order::McpMessage { server, message }),
+            Action::Context => tell(Order::Context),
+            Action::StopTask { task } => tell(Order::StopTask(task)),
+            Action::Native { body } => tell(Order::Native(body)),
+        }
+    }
+
+    fn interrupt(&mut self, book: &mut Book<State>, now: Millis, by: &Actor) -> Next {
+        let state = book.state();
+        let busy = state.turn.is_some() || !state.requests.is_empty() || prompt_underway(state);
+        if self.memory.running != Running::Ready || !busy {
+            return Next::Nothing("no turn was running");
+        }
+        let open: Vec<_> = state.requests.iter().map(|open| open.request).collect();
+        for request in open {
+            self.close_request(book, now, request, Outcome::Interrupted { by: by.clone() });
+        }
+        Next::Tell(Order::Interrupt, None)
+    }
+
+    fn stop_by_command(&mut self, book: &mut Book<State>, now: Millis, seq: Seq) -> Next {
+        receipt(book, now, seq, Stage::Sending);
+        (self.memory.again, self.memory.rest) = (false, None);
+        self.stop_for(book, seq);
+        Next::Later
+    }
+
+    fn resume(&mut self, book: &mut Book<State>, now: Millis, seq: Seq) -> Next {
+        if matches!(self.memory.running, Running::Ready) {
+            return Next::Nothing("the agent was running already");
         }
         receipt(book, now, seq, Stage::Sending);
-        self.tell(book, InstructionId(seq.0), order, setting);
+        self.memory.restarts = 0;
+        self.start_agent();
+        Next::Later
+    }
+
+    fn set_mode(&self, state: &State, mode: String) -> Next {
+        let can = &state.capabilities;
+        let works_in = can.working_mode(&mode);
+        let worked_in = state.summary.mode.as_deref().map(|mode| can.working_mode(mode));
+        let is_elsewhere = state.agent.own_mode.is_some();
+        let setting = Setting::Mode { mode };
+        if self.memory.running == Running::Ready && worked_in.as_ref() == Some(&works_in) && !is_elsewhere {
+            // The agent goes on as before; only Portolan's answers change.
+            return Next::Record(Event::SettingChanged { setting });
+        }
+        Next::Tell(Order::SetMode(works_in), Some(setting))
     }
 
     /// Settles the command at once; its receipt says why the agent got no instruction.
@@ -227,6 +225,16 @@ impl Machine {
         let stage = Stage::Consumed { result: Some(why.into()) };
         self.settled = Some(stage.clone());
         receipt(book, now, seq, stage);
+    }
+}
+
+/// The entry of a changed deadline.
+fn deadline(now: Millis, request: Option<RequestId>, seconds: Option<u32>) -> Event {
+    let at = |seconds: u32| Millis(now.0 + i64::from(seconds) * 1000);
+    Event::DeadlineChanged {
+        request,
+        deadline: request.and_then(|_| seconds.map(at)),
+        seconds: seconds.filter(|_| request.is_none()),
     }
 }
 

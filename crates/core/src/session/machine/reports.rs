@@ -28,30 +28,7 @@ impl Machine {
                 book.append(now, None, Event::AgentStarted(started));
             }
             Report::Ready => self.ready(book, now),
-            // A reset of an empty conversation loses nothing.
-            Report::Event { event: Event::ConversationReset { reason: Some(_), .. }, .. }
-                if nothing_was_said(book.state()) => {}
-            Report::Event { event: Event::SettingChanged { setting: Setting::Mode { mode } }, raw } => {
-                if let Some(event) = self.take_changed_mode(book, now, mode) {
-                    take_event(book, now, event, raw);
-                }
-            }
-            Report::Event { mut event, raw } => {
-                if let Event::AgentInfo { info } = &mut event {
-                    **info = self.take_mode_of(book, now, std::mem::take(&mut **info));
-                }
-                let for_good = matches!(event, Event::Failure { recoverable: false, .. });
-                if for_good && self.memory.running == Running::Starting {
-                    self.memory.hopeless = true;
-                }
-                let used = matches!(event, Event::Usage { context_only: false, .. });
-                if let Some(event) = self.memory.parts().rename(book, now, event) {
-                    take_event(book, now, event, raw);
-                }
-                if used {
-                    self.weigh(book, now, Moment::Other);
-                }
-            }
+            Report::Event { event, raw } => self.event(book, now, event, raw),
             Report::CutOff { item, model } => self.cut_off(book, now, &item, model),
             Report::TurnStarted { origin } => {
                 Self::turn_started(book, now, origin);
@@ -64,18 +41,10 @@ impl Machine {
             Report::Unasked { key, ask, parent, tool, doer, raw } => {
                 self.check(book, now, doer, Opened { key, ask: *ask, parent, tool, raw });
             }
-            Report::RequestWithdrawn { key } => {
-                let request =
-                    self.memory.keys.iter().find(|(_, open)| **open == key).map(|(request, _)| *request);
-                // An agent that is being ended withdraws its requests. The agent did not decide that: its end closes
-                // the request, and says why.
-                if let Some(request) = request.filter(|_| !self.is_stopping()) {
-                    self.close_request(book, now, request, Outcome::Withdrawn);
-                }
-            }
+            Report::RequestWithdrawn { key } => self.withdrawn(book, now, &key),
             Report::Delivered(InstructionId(seq)) => {
-                let sending = |open: &&OpenCommand| open.seq.0 == seq && open.stage == Stage::Sending;
-                if book.state().commands.iter().any(|open| sending(&open)) {
+                let sending = |open: &OpenCommand| open.seq.0 == seq && open.stage == Stage::Sending;
+                if book.state().commands.iter().any(sending) {
                     receipt(book, now, Seq(seq), Stage::Delivered);
                 }
             }
@@ -86,13 +55,8 @@ impl Machine {
                 receipt(book, now, Seq(instruction_id.0), Stage::Refused { refusal });
                 self.pump(book, now);
             }
-            Report::Uncertain { instruction_id: instruction_id @ InstructionId(seq), reason } => {
-                self.settle(book, instruction_id);
-                let underway = |open: &OpenCommand| matches!(open.stage, Stage::Sending | Stage::Delivered);
-                if book.state().commands.iter().any(|open| open.seq.0 == seq && underway(open)) {
-                    receipt(book, now, Seq(seq), Stage::Uncertain { reason });
-                }
-                self.pump(book, now);
+            Report::Uncertain { instruction_id, reason } => {
+                self.uncertain(book, now, instruction_id, reason);
             }
             Report::Missing { reports } => {
                 let text = format!(
@@ -112,6 +76,61 @@ impl Machine {
             }
             Report::Exited(exit) => self.exited(book, now, exit),
         }
+    }
+
+    /// Handles an event of the agent.
+    fn event(&mut self, book: &mut Book<State>, now: Millis, mut event: Event, raw: Option<bytes::Bytes>) {
+        match &mut event {
+            // A reset of an empty conversation loses nothing.
+            Event::ConversationReset { reason: Some(_), .. } if nothing_was_said(book.state()) => return,
+            Event::SettingChanged { setting: Setting::Mode { mode } } => {
+                let mode = std::mem::take(mode);
+                if let Some(event) = self.take_changed_mode(book, now, mode) {
+                    take_event(book, now, event, raw);
+                }
+                return;
+            }
+            Event::AgentInfo { info } => {
+                **info = self.take_mode_of(book, now, std::mem::take(&mut **info));
+            }
+            Event::Failure { recoverable: false, .. } if self.memory.running == Running::Starting => {
+                self.memory.hopeless = true;
+            }
+            _ => {}
+        }
+        let used = matches!(event, Event::Usage { context_only: false, .. });
+        if let Some(event) = self.memory.parts().rename(book, now, event) {
+            take_event(book, now, event, raw);
+        }
+        if used {
+            self.weigh(book, now, Moment::Other);
+        }
+    }
+
+    fn withdrawn(&mut self, book: &mut Book<State>, now: Millis, key: &str) {
+        let request = self.memory.keys.iter().find(|(_, open)| *open == key).map(|(request, _)| *request);
+        // An agent that is being ended withdraws its requests. The agent did not decide that: its end closes the
+        // request, and says why.
+        if let Some(request) = request.filter(|_| !self.is_stopping()) {
+            self.close_request(book, now, request, Outcome::Withdrawn);
+        }
+    }
+
+    fn uncertain(
+        &mut self,
+        book: &mut Book<State>,
+        now: Millis,
+        instruction_id: InstructionId,
+        reason: String,
+    ) {
+        self.settle(book, instruction_id);
+        let seq = Seq(instruction_id.0);
+        let underway =
+            |open: &OpenCommand| open.seq == seq && matches!(open.stage, Stage::Sending | Stage::Delivered);
+        if book.state().commands.iter().any(underway) {
+            receipt(book, now, seq, Stage::Uncertain { reason });
+        }
+        self.pump(book, now);
     }
 
     fn cut_off(&mut self, book: &mut Book<State>, now: Millis, item: &str, wrote: Option<String>) {

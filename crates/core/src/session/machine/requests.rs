@@ -7,6 +7,7 @@ use sha2::{Digest as _, Sha256};
 use super::{Machine, OPEN_REQUESTS, memory::AllowedBy, modes::Led};
 use crate::{
     Actor, Event, Millis, RequestId, Seq,
+    access::PolicySource,
     command::Stage,
     event::Setting,
     log::Book,
@@ -265,15 +266,20 @@ impl Machine {
             };
             let rule = judgement.rules.iter().map(|rule| rule.line.as_str()).collect::<Vec<_>>().join(", ");
             let of_session = state.capabilities.meaning(state.summary.mode.as_deref());
-            let mode = || judgement.mode.map_or_else(String::new, |mode| self.lent.words(mode, of_session));
-            let by = if rule.is_empty() { mode() } else { rule };
-            Some((answer, Actor::Policy { rule: if by.is_empty() { UNATTENDED.into() } else { by } }))
+            let mode = judgement.mode.map(|mode| self.lent.words(mode, of_session));
+            let by = match mode {
+                _ if !rule.is_empty() => Actor::policy(PolicySource::Rule, rule),
+                Some(mode) if !mode.is_empty() => Actor::policy(PolicySource::Mode, mode),
+                Some(_) | None => Actor::policy(PolicySource::Rule, UNATTENDED),
+            };
+            Some((answer, by))
         });
         by_policy.or_else(|| {
             let too_many = self.memory.keys.len() >= OPEN_REQUESTS;
             too_many.then(|| {
-                let rule = format!("at most {OPEN_REQUESTS} open requests");
-                (Answer::deny(Some("too many requests are open".into())), Actor::Policy { rule })
+                let limit = format!("at most {OPEN_REQUESTS} open requests");
+                let answer = Answer::deny(Some("too many requests are open".into()));
+                (answer, Actor::policy(PolicySource::Limit, limit))
             })
         })
     }
@@ -301,7 +307,7 @@ fn denied_without_a_person(judgement: Judgement) -> Judgement {
 /// The answer to a request that no policy is about, in an unattended session.
 fn nobody_is_here() -> (Answer, Actor) {
     let why = "nobody answers in an unattended session; go on without an answer".to_owned();
-    (Answer::deny(Some(why)), Actor::Policy { rule: UNATTENDED.into() })
+    (Answer::deny(Some(why)), Actor::policy(PolicySource::Rule, UNATTENDED))
 }
 
 /// The answer as the agent gets it: a denial always has words, and the agent gets the mode that it works in.

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::{
+    access::PolicySource,
     command::Receipt,
     event::{TurnOrigin, TurnOutcome, TurnResult},
     policy::{
@@ -123,7 +124,7 @@ fn a_turn_that_spends_the_tokens_is_interrupted_once_with_the_reason() {
     world.uses(20);
     world.commit();
     assert_eq!(world.interrupts(), 1);
-    let budget = Actor::Policy { rule: "budget of this session".into() };
+    let budget = Actor::policy(PolicySource::Budget, "budget of this session");
     let closed = Event::RequestClosed { request, outcome: Outcome::Interrupted { by: budget } };
     assert!(world.events().iter().any(|(_, event)| *event == closed), "nobody can answer any more");
     let reason = world.standings().pop().unwrap();

@@ -3,6 +3,7 @@
 use super::*;
 use crate::{
     WayOut,
+    access::PolicySource,
     event::ToolOutcome,
     request::{AskOption, Verdict},
 };
@@ -90,7 +91,7 @@ fn after_an_always_allow_nobody_is_asked_about_that_tool_again() {
     assert_eq!(world.open().len(), 1, "a rule is about one tool");
     world.commit();
     let by_rule =
-        Outcome::Answered { answer: Answer::allow(), by: Actor::Policy { rule: "allow Bash".into() } };
+        Outcome::Answered { answer: Answer::allow(), by: Actor::policy(PolicySource::Rule, "allow Bash") };
     assert!(
         world
             .events()

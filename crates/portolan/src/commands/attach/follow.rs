@@ -1,12 +1,8 @@
 //! A session for a file, a pipe or a program: lines or frames until the session is gone.
 
-use portolan_client::{Client, Error, frames::Inbound};
-use portolan_core::{
-    Seq, SessionId,
-    log::delivery::{Closed, Start},
-};
+use portolan_client::{Attached, frames::Inbound};
+use portolan_core::log::delivery::Closed;
 
-use super::{FIRST_PAUSE, LONGEST_PAUSE};
 use crate::{
     failure::Outcome,
     output,
@@ -17,25 +13,18 @@ use crate::{
 };
 
 /// Frames as they come, one per line.
-pub(super) async fn frames(mut client: Client, session: SessionId) -> Outcome {
-    let mut seen = Seq::ZERO;
+pub(super) async fn frames(mut attached: Attached) -> Outcome {
     loop {
-        match client.next().await {
-            Ok(Inbound::Entry { entry, text, .. }) if entry.seq > seen => {
-                seen = entry.seq;
-                output::json_text(&text)?;
-            }
-            Ok(Inbound::Snapshot { seq, text, .. }) => {
-                seen = seen.max(seq);
-                output::json_text(&text)?;
-            }
-            Ok(Inbound::Presence { text, .. }) => output::json_text(&text)?,
+        match attached.next().await {
+            Ok(
+                Inbound::Entry { text, .. } | Inbound::Snapshot { text, .. } | Inbound::Presence { text, .. },
+            ) => output::json_text(&text)?,
             Ok(Inbound::Ended { reason: Closed::Deleted, .. }) => {
                 deleted();
                 return Ok(());
             }
             Ok(_) => {}
-            Err(lost) => come_back(&mut client, session, seen, &lost.0).await?,
+            Err(lost) => come_back(&mut attached, &lost.0).await?,
         }
     }
 }
@@ -45,12 +34,12 @@ const FOLLOWS: &str = "no terminal: `attach` prints the session until the sessio
      `portolan send` and `portolan approve` to act";
 
 /// Lines for a file or a pipe.
-pub(super) async fn plain(mut client: Client, session: SessionId) -> Outcome {
+pub(super) async fn plain(mut attached: Attached) -> Outcome {
     output::note(FOLLOWS);
     let colours = Colours::when(output::colours());
     let mut transcript = Transcript::new(Layout::Plain, usize::MAX);
     loop {
-        let lines = match client.next().await {
+        let lines = match attached.next().await {
             Ok(Inbound::Entry { entry, .. }) => transcript.entry(&entry),
             Ok(Inbound::Snapshot { seq, state, .. }) => transcript.snapshot(seq, &state),
             Ok(Inbound::Ended { reason: Closed::Deleted, .. }) => {
@@ -59,7 +48,7 @@ pub(super) async fn plain(mut client: Client, session: SessionId) -> Outcome {
             }
             Ok(_) => continue,
             Err(lost) => {
-                come_back(&mut client, session, transcript.seen(), &lost.0).await?;
+                come_back(&mut attached, &lost.0).await?;
                 continue;
             }
         };
@@ -75,19 +64,9 @@ fn deleted() {
 }
 
 /// Reconnects after a lost connection, for as long as it takes.
-async fn come_back(client: &mut Client, session: SessionId, after: Seq, why: &str) -> Outcome {
+async fn come_back(attached: &mut Attached, why: &str) -> Outcome {
     output::note(format!("connection lost ({why}); reconnecting"));
-    let mut pause = FIRST_PAUSE;
-    loop {
-        tokio::time::sleep(pause).await;
-        pause = (pause * 2).min(LONGEST_PAUSE);
-        match client.reconnect().await {
-            Ok(()) if client.attach(session, Start::After(after)).await.is_ok() => {
-                output::note("reconnected");
-                return Ok(());
-            }
-            Err(error @ Error::Replaced) => return Err(error.into()),
-            Ok(()) | Err(_) => {}
-        }
-    }
+    attached.come_back().await?;
+    output::note("reconnected");
+    Ok(())
 }

@@ -36,7 +36,7 @@ impl Joined {
                 }
             }
             taken += 1;
-            next = if taken < BATCH { self.client.next().now_or_never() } else { None };
+            next = if taken < BATCH { self.attached.next().now_or_never() } else { None };
         }
         Stay::Yes
     }
@@ -44,9 +44,7 @@ impl Joined {
     fn frame(&mut self, inbound: Inbound) -> Stay {
         match inbound {
             Inbound::Entry { entry, .. } => {
-                if entry.seq > self.transcript.seen()
-                    && let Some(state) = &mut self.state
-                {
+                if let Some(state) = &mut self.state {
                     if let Event::RequestClosed { request, .. } = &entry.event {
                         let known = state.requests.iter().find(|open| open.request == *request);
                         self.closed = known.map(|known| (known.clone(), Instant::now()));

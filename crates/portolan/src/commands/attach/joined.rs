@@ -1,23 +1,17 @@
 //! A joined session at a terminal: its connection, its state, and the loop over frames, keys and signals.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use crossterm::event::EventStream;
 use futures_util::StreamExt as _;
 use indexmap::IndexMap;
-use portolan_client::Client;
+use portolan_client::Attached;
 use portolan_core::{
-    Action, CommandId, RequestId, SessionId,
-    log::delivery::{Presence, Start},
-    request::Request,
-    session::state::State,
+    Action, CommandId, RequestId, log::delivery::Presence, request::Request, session::state::State,
 };
 use portolan_protocol::{Call, ClientFrame};
 
-use super::{
-    FIRST_PAUSE, LONGEST_PAUSE,
-    screen::{self, Raw, Screen},
-};
+use super::screen::{self, Raw, Screen};
 use crate::{
     failure::{Failure, Outcome},
     output,
@@ -35,13 +29,12 @@ const KEYS: &str =
 /// The connection as the screen sees it.
 pub(super) enum Link {
     Up,
-    Down { why: String, again_at: Instant, pause: Duration },
+    Down { why: String, again_at: Instant },
 }
 
 /// A joined session at a terminal.
 pub(super) struct Joined {
-    pub(super) client: Client,
-    pub(super) session: SessionId,
+    pub(super) attached: Attached,
     pub(super) link: Link,
     pub(super) transcript: Transcript,
     pub(super) state: Option<Box<State>>,
@@ -64,10 +57,9 @@ pub(super) enum Stay {
 }
 
 impl Joined {
-    pub(super) fn new(client: Client, session: SessionId) -> Self {
+    pub(super) fn new(attached: Attached) -> Self {
         Self {
-            client,
-            session,
+            attached,
             link: Link::Up,
             transcript: Transcript::new(Layout::Live, Screen::columns()),
             state: None,
@@ -102,7 +94,7 @@ impl Joined {
                 Link::Down { again_at, .. } => Some(*again_at),
             };
             let stay = tokio::select! {
-                inbound = self.client.next(), if again_at.is_none() => self.take_in(inbound),
+                inbound = self.attached.next(), if again_at.is_none() => self.take_in(inbound),
                 event = keys.next() => match event {
                     Some(Ok(event)) => self.terminal_event(event, &mut keys, &mut screen).await,
                     Some(Err(_)) | None => Stay::Leave,
@@ -130,7 +122,7 @@ impl Joined {
         screen.draw(&rest, &[], 0, 0)?;
         screen.clear()?;
         drop(raw);
-        self.client.close().await;
+        self.attached.close().await;
         Ok(())
     }
 
@@ -141,25 +133,16 @@ impl Joined {
 
     /// The connection is lost: the next attempt comes after a pause.
     pub(super) fn lost(&mut self, why: String) {
-        let pause = match &self.link {
-            Link::Down { pause, .. } => (*pause * 2).min(LONGEST_PAUSE),
-            Link::Up => FIRST_PAUSE,
-        };
-        self.link = Link::Down { why, again_at: Instant::now() + pause, pause };
+        self.link = Link::Down { why, again_at: Instant::now() + self.attached.pause() };
     }
 
     async fn try_again(&mut self) {
-        let start = Start::After(self.transcript.seen());
-        let back = async {
-            self.client.reconnect().await?;
-            self.client.attach(self.session, start).await
-        };
-        match back.await {
+        match self.attached.try_again().await {
             Ok(()) => {
                 self.link = Link::Up;
                 self.present.clear();
                 for frame in self.unanswered.values().cloned().collect::<Vec<_>>() {
-                    if let Err(lost) = self.client.send(&frame).await {
+                    if let Err(lost) = self.attached.send(&frame).await {
                         self.lost(lost.0);
                         return;
                     }
@@ -172,10 +155,11 @@ impl Joined {
     /// Sends a command now, or when the connection is restored.
     pub(super) async fn act(&mut self, command: Action) {
         let id = CommandId::random();
-        let frame = ClientFrame { id: id.clone(), call: Call::Command { session: self.session, command } };
+        let frame =
+            ClientFrame { id: id.clone(), call: Call::Command { session: self.attached.session(), command } };
         self.unanswered.insert(id, frame.clone());
         if let Link::Up = self.link
-            && let Err(lost) = self.client.send(&frame).await
+            && let Err(lost) = self.attached.send(&frame).await
         {
             self.lost(lost.0);
         }

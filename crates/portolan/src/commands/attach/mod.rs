@@ -17,9 +17,9 @@ mod joined;
 mod screen;
 mod typed;
 
-use std::{io::IsTerminal as _, time::Duration};
+use std::io::IsTerminal as _;
 
-use portolan_client::Client;
+use portolan_client::{Attached, Client};
 use portolan_core::{SessionId, log::delivery::Start};
 
 use self::joined::Joined;
@@ -30,12 +30,6 @@ use crate::{
     output::{self, Format},
 };
 
-/// The pause before the first attempt to reconnect; the pause doubles with each attempt.
-const FIRST_PAUSE: Duration = Duration::from_millis(100);
-
-/// The longest pause between two attempts to reconnect.
-const LONGEST_PAUSE: Duration = Duration::from_secs(3);
-
 pub(super) async fn attach(context: &Context, attach: Attach) -> Outcome {
     let mut client = context.client().await?;
     let session = client.resolve(&attach.id).await?;
@@ -44,13 +38,13 @@ pub(super) async fn attach(context: &Context, attach: Attach) -> Outcome {
 }
 
 /// Joins a session and stays until the user leaves or the session is deleted.
-pub(super) async fn join(context: &Context, mut client: Client, session: SessionId, start: Start) -> Outcome {
-    client.attach(session, start).await?;
+pub(super) async fn join(context: &Context, client: Client, session: SessionId, start: Start) -> Outcome {
+    let attached = Attached::new(client, session, start).await?;
     if context.format() == Format::Json {
-        return follow::frames(client, session).await;
+        return follow::frames(attached).await;
     }
     if std::io::stdin().is_terminal() && output::is_terminal() {
-        return Joined::new(client, session).interactive().await;
+        return Joined::new(attached).interactive().await;
     }
-    follow::plain(client, session).await
+    follow::plain(attached).await
 }

@@ -185,7 +185,8 @@ fn prices_are_set_by_model_and_an_invalid_price_is_refused_with_its_line() {
     let text =
         "[agents.claude.prices]\n\"claude-sonnet-4\" = { input = 3, output = 15.5, cache_read = 0.3 }\n";
     let loaded = file(text).unwrap();
-    let price = crate::config::Price { input: 3.0, output: 15.5, cache_write: 0.0, cache_read: 0.3 };
+    let price =
+        portolan_agents::prices::Price { input: 3.0, output: 15.5, cache_write: 0.0, cache_read: 0.3 };
     assert_eq!(loaded.settings.agents["claude"].prices["claude-sonnet-4"], price);
     let wrong = |text: &str| {
         let problems = file(&format!("[agents.claude.prices.m]\ninput = 3\n{text}\n")).unwrap_err();
