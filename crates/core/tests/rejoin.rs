@@ -501,6 +501,30 @@ async fn the_inbox_of_an_agent_that_ended_with_its_daemon_is_emptied_before_anyo
     assert!(inbox[1].starts_with("closed: AgentGone"), "{inbox:?}");
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_clock_that_is_set_between_two_daemons_neither_denies_a_request_nor_gives_it_more_time() {
+    const HOUR: i64 = 3_600_000;
+    for jump in [24 * HOUR, -24 * HOUR, HOUR / 2, -HOUR / 2] {
+        let (store, agent) = (Arc::new(MemoryStore::new()), Survivor::new());
+        let life = asked_within(Some(3600), &store, &agent);
+        let session = killed(&store, &agent, life).expect("a session");
+        let before = entries(&store, session).await;
+        let registry = open_at(Clock::new(move || Millis(Millis::now().0 + jump)), &store, &agent).await;
+        let state = registry.snapshot(&owner(), session).await.expect("a state").state;
+        let request = state.requests.first().expect("the request still waits");
+        let left = request.deadline.expect("a deadline").0 - (Millis::now().0 + jump);
+        // What a smaller jump takes cannot be told from time that has passed.
+        let at_least = if jump == HOUR / 2 { HOUR / 3 } else { HOUR - 60_000 };
+        assert!((at_least..=HOUR).contains(&left), "{left} ms after a jump of {jump} ms");
+        let answer = Action::Answer { request: request.request, digest: None, answer: Answer::allow() };
+        registry.submit(&owner(), session, id("answer"), answer).await.expect("taken in");
+        until(&registry, session, |status| status == Status::Idle).await;
+        let after = entries(&store, session).await;
+        assert_eq!(after[..before.len()], before, "nothing that was written has changed");
+        assert!(after.is_sorted_by(|one, next| one.seq < next.seq), "each entry has a number of its own");
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_session_that_panics_rejoins_its_agent_at_once_but_not_again_and_again() {
     let (store, agent) = (Arc::new(MemoryStore::new()), Survivor::new());
