@@ -8,15 +8,18 @@ mod common;
 use std::{
     collections::{BTreeMap, BTreeSet},
     pin::Pin,
-    sync::{Arc, Mutex},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
     time::Duration,
 };
 
 use common::{capabilities, spec};
 use portolan_core::{
-    Action, Capabilities, CommandId, DaemonEvent, Event, LogId, Seq, SessionId,
+    Action, Capabilities, CommandId, DaemonEvent, Event, LogId, Millis, Seq, SessionId, SessionSpec, Stored,
     capabilities::NativeProtocol,
-    event::{AgentInfo, Content, Exit, ExitReason, ItemKind, TurnOrigin, TurnOutcome, TurnResult},
+    event::{AgentInfo, Content, Exit, ExitReason, ItemKind, Level, TurnOrigin, TurnOutcome, TurnResult},
     log::delivery::{Delivery, Start},
     ports::{
         Agent, AgentLink, Boxed, Clock, INSTRUCTIONS, Instruction, InstructionId, Launch, LeftRunning, Order,
@@ -115,11 +118,13 @@ fn ask(key: &str) -> Report {
 struct Survivor {
     runtime: tokio::runtime::Handle,
     running: Arc<Mutex<BTreeMap<SessionId, Arc<Mutex<Running>>>>>,
+    rejoined: Arc<AtomicUsize>,
 }
 
 impl Survivor {
     fn new() -> Self {
-        Self { runtime: tokio::runtime::Handle::current(), running: Arc::default() }
+        let runtime = tokio::runtime::Handle::current();
+        Self { runtime, running: Arc::default(), rejoined: Arc::default() }
     }
 
     fn of(&self, session: SessionId) -> Arc<Mutex<Running>> {
@@ -208,6 +213,7 @@ impl Agent for Survivor {
     }
     fn rejoin(&self, left: LeftRunning) -> Boxed<'_, Option<Rejoined>> {
         Box::pin(async move {
+            self.rejoined.fetch_add(1, Ordering::Relaxed);
             let running = self.of(left.session);
             let link = self.connect(&running, left.recorded);
             let agent = running.lock().expect("one test");
@@ -221,9 +227,13 @@ impl Agent for Survivor {
 }
 
 async fn open(store: &Arc<MemoryStore>, agent: &Survivor) -> Registry {
+    open_at(Clock::system(), store, agent).await
+}
+
+async fn open_at(clock: Clock, store: &Arc<MemoryStore>, agent: &Survivor) -> Registry {
     let store: Arc<dyn Store> = Arc::clone(store) as Arc<dyn Store>;
     let agents: Vec<Arc<dyn Agent>> = vec![Arc::new(agent.clone())];
-    Registry::open(store, agents, Clock::system(), Policy::default()).await.expect("a registry")
+    Registry::open(store, agents, clock, Policy::default()).await.expect("a registry")
 }
 
 /// A daemon that is killed at the end of its life, or a moment after the store took its last write. Returns the life's
@@ -311,10 +321,20 @@ fn asked(
     store: &Arc<MemoryStore>,
     agent: &Survivor,
 ) -> impl FnOnce(Registry) -> Pin<Box<dyn Future<Output = SessionId> + Send>> + Send + 'static {
+    asked_within(None, store, agent)
+}
+
+/// The same, with a deadline in seconds for the request.
+fn asked_within(
+    deadline_seconds: Option<u32>,
+    store: &Arc<MemoryStore>,
+    agent: &Survivor,
+) -> impl FnOnce(Registry) -> Pin<Box<dyn Future<Output = SessionId> + Send>> + Send + 'static {
     let (store, agent) = (Arc::clone(store), agent.clone());
+    let spec = SessionSpec { deadline_seconds, ..spec() };
     move |registry| {
         Box::pin(async move {
-            let session = registry.create(&owner(), id("made"), spec()).await.expect("a session").session;
+            let session = registry.create(&owner(), id("made"), spec).await.expect("a session").session;
             let prompt = Action::Prompt { content: vec![Content::text("go")] };
             registry.submit(&owner(), session, id("prompt"), prompt).await.expect("taken in");
             while store.records("inbox").await.expect("a store").is_empty() {
@@ -326,12 +346,16 @@ fn asked(
     }
 }
 
-/// Everything durable that happened, in words without numbers and times.
-async fn told(store: &MemoryStore, session: SessionId) -> Vec<String> {
+/// The durable entries of a session.
+async fn entries(store: &MemoryStore, session: SessionId) -> Vec<Stored> {
     let log = LogId::Session(session);
     let last = store.load(log).await.expect("a store").expect("a log").last;
-    let entries =
-        store.read(log, Seq::ZERO, last, Page { entries: 1000, bytes: 1 << 20 }).await.expect("entries");
+    store.read(log, Seq::ZERO, last, Page { entries: 1000, bytes: 1 << 20 }).await.expect("entries")
+}
+
+/// Everything durable that happened, in words without numbers and times.
+async fn told(store: &MemoryStore, session: SessionId) -> Vec<String> {
+    let entries = entries(store, session).await;
     let words = entries.iter().map(|entry| {
         let event = entry.decode::<Event>().expect("our own").event;
         match event {
@@ -475,4 +499,76 @@ async fn the_inbox_of_an_agent_that_ended_with_its_daemon_is_emptied_before_anyo
     assert_eq!(inbox.len(), 2, "{inbox:?}");
     assert_eq!(inbox[0], "opened");
     assert!(inbox[1].starts_with("closed: AgentGone"), "{inbox:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_clock_that_is_set_between_two_daemons_neither_denies_a_request_nor_gives_it_more_time() {
+    const HOUR: i64 = 3_600_000;
+    for jump in [24 * HOUR, -24 * HOUR, HOUR / 2, -HOUR / 2] {
+        let (store, agent) = (Arc::new(MemoryStore::new()), Survivor::new());
+        let life = asked_within(Some(3600), &store, &agent);
+        let session = killed(&store, &agent, life).expect("a session");
+        let before = entries(&store, session).await;
+        let registry = open_at(Clock::new(move || Millis(Millis::now().0 + jump)), &store, &agent).await;
+        let state = registry.snapshot(&owner(), session).await.expect("a state").state;
+        let request = state.requests.first().expect("the request still waits");
+        let left = request.deadline.expect("a deadline").0 - (Millis::now().0 + jump);
+        // What a smaller jump takes cannot be told from time that has passed.
+        let at_least = if jump == HOUR / 2 { HOUR / 3 } else { HOUR - 60_000 };
+        assert!((at_least..=HOUR).contains(&left), "{left} ms after a jump of {jump} ms");
+        let answer = Action::Answer { request: request.request, digest: None, answer: Answer::allow() };
+        registry.submit(&owner(), session, id("answer"), answer).await.expect("taken in");
+        until(&registry, session, |status| status == Status::Idle).await;
+        let after = entries(&store, session).await;
+        assert_eq!(after[..before.len()], before, "nothing that was written has changed");
+        assert!(after.is_sorted_by(|one, next| one.seq < next.seq), "each entry has a number of its own");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_session_that_panics_rejoins_its_agent_at_once_but_not_again_and_again() {
+    let (store, agent) = (Arc::new(MemoryStore::new()), Survivor::new());
+    // The session's task looks at the clock when its agent reports something.
+    let panics = Arc::new(AtomicBool::new(false));
+    let fuse = Arc::clone(&panics);
+    let clock = Clock::new(move || {
+        assert!(!fuse.swap(false, Ordering::Relaxed), "the test wants this panic");
+        Millis::now()
+    });
+    let registry = open_at(clock, &store, &agent).await;
+    let session = asked(&store, &agent)(registry.clone()).await;
+    let notice = |text: &str| Event::Notice { level: Level::Info, text: text.into() };
+    let panic_at = async |text: &str| {
+        // Nobody else has anything left to do.
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        panics.store(true, Ordering::Relaxed);
+        agent.of(session).lock().expect("one test").say(event(notice(text)));
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        assert!(!panics.load(Ordering::Relaxed), "the session's task has panicked");
+        agent.rejoined.load(Ordering::Relaxed)
+    };
+    let state = async || registry.snapshot(&owner(), session).await.expect("a state").state;
+    let request = state().await.requests.first().expect("the request").request;
+
+    assert_eq!(panic_at("first").await, 1, "nobody had to ask for the session");
+    assert!(agent.of(session).lock().expect("one test").is_recorded());
+    assert_eq!(panic_at("second").await, 1, "that was a short time ago");
+    assert_eq!(state().await.requests.first().map(|open| open.request), Some(request));
+    assert_eq!(agent.rejoined.load(Ordering::Relaxed), 2, "somebody asked for the session");
+    tokio::time::sleep(Duration::from_mins(2)).await;
+    assert_eq!(panic_at("third").await, 3, "that was long ago");
+
+    let answer = Action::Answer { request, digest: None, answer: Answer::allow() };
+    registry.submit(&owner(), session, id("answer"), answer).await.expect("taken in");
+    until(&registry, session, |status| status == Status::Idle).await;
+    let told = told(&store, session).await;
+    for text in ["first", "second", "third"] {
+        let notice = format!("{:?}", notice(text));
+        assert_eq!(told.iter().filter(|one| **one == notice).count(), 1, "{told:?}");
+    }
+    assert_eq!(
+        agent.of(session).lock().expect("one test").taken.len(),
+        2,
+        "the prompt and the answer, once each"
+    );
 }

@@ -128,3 +128,166 @@ impl Business {
             && self.taken.values().all(Option::is_some)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use portolan_core::{
+        event::{Exit, ExitReason, Task, ToolOutcome, TurnOrigin, TurnOutcome, TurnResult},
+        policy::Decision,
+        ports::Doer,
+        request::{Answer, Ask},
+    };
+
+    use super::*;
+
+    /// What a holder sees.
+    enum Seen {
+        Says(Report),
+        Hears(u64, Order),
+    }
+
+    use Seen::{Hears, Says};
+
+    fn ask() -> Box<Ask> {
+        Box::new(Ask::permission("Write", serde_json::json!({})))
+    }
+
+    fn opened(key: &str) -> Seen {
+        Says(Report::RequestOpened { key: key.into(), ask: ask(), parent: None, tool: None, raw: None })
+    }
+
+    fn unasked(key: &str) -> Seen {
+        let doer = Doer::Portolan;
+        Says(Report::Unasked { key: key.into(), ask: ask(), parent: None, tool: None, doer, raw: None })
+    }
+
+    fn event(event: Event) -> Seen {
+        Says(Report::Event { event, raw: None })
+    }
+
+    fn subagent(background: bool) -> Seen {
+        event(Event::SubagentStarted {
+            subagent: "crew".into(),
+            parent: None,
+            subagent_type: None,
+            description: String::new(),
+            prompt: None,
+            model: None,
+            background,
+            team: None,
+        })
+    }
+
+    fn task(status: TaskStatus) -> Seen {
+        event(Event::TaskChanged { task: Box::new(Task { task: "tide".into(), status, ..Task::default() }) })
+    }
+
+    fn turn_started() -> Seen {
+        Says(Report::TurnStarted { origin: TurnOrigin::Prompt })
+    }
+
+    fn turn_ended() -> Seen {
+        Says(Report::TurnEnded { result: Box::new(TurnResult::bare(TurnOutcome::Completed)), raw: None })
+    }
+
+    fn answer(id: u64, key: &str) -> Seen {
+        Hears(id, Order::Answer { key: key.into(), ask: ask(), answer: Answer::allow() })
+    }
+
+    fn settled(id: u64) -> Seen {
+        Says(Report::Consumed { instruction_id: InstructionId(id), result: None })
+    }
+
+    fn after(all: impl IntoIterator<Item = Seen>) -> Business {
+        let (mut business, mut number) = (Business::default(), 0);
+        for seen in all {
+            match seen {
+                Says(report) => {
+                    number += 1;
+                    business.report(number, &report);
+                }
+                Hears(id, order) => {
+                    business.instruct(&Instruction { id: InstructionId(id), order });
+                }
+            }
+        }
+        business
+    }
+
+    #[test]
+    fn an_agent_is_idle_if_it_is_ready_and_nothing_is_left_to_do() {
+        let prompt = |id| Hears(id, Order::Prompt { content: vec![] });
+        let ended = || {
+            let (reason, message, stderr) = (ExitReason::Stopped, String::new(), String::new());
+            Says(Report::Exited(Exit { reason, code: None, signal: None, message, stderr }))
+        };
+        let subagent_ended = || {
+            let (outcome, summary, work) = (ToolOutcome::Done, None, None);
+            event(Event::SubagentEnded { subagent: "crew".into(), outcome, summary, work })
+        };
+        let unrecorded = InstructionId::UNRECORDED.0;
+        let checked = || Hears(unrecorded, Order::Checked { key: "a".into(), decision: Decision::Allow });
+        let rejected = Report::Rejected { instruction_id: InstructionId(7), error: String::new() };
+        let uncertain = Report::Uncertain { instruction_id: InstructionId(7), reason: String::new() };
+        let cases = [
+            ("ready", vec![], true),
+            ("a turn", vec![turn_started()], false),
+            ("an ended turn", vec![turn_started(), turn_ended()], true),
+            ("an open request", vec![opened("a")], false),
+            ("an answered request", vec![opened("a"), answer(7, "a"), settled(7)], true),
+            ("another request", vec![opened("a"), opened("b"), answer(7, "a"), settled(7)], false),
+            (
+                "a withdrawn request",
+                vec![opened("a"), Says(Report::RequestWithdrawn { key: "a".into() })],
+                true,
+            ),
+            ("what waits for policy", vec![unasked("a")], false),
+            ("what policy lets pass", vec![unasked("a"), checked()], true),
+            ("a subagent in the background", vec![subagent(true)], false),
+            ("its end", vec![subagent(true), subagent_ended()], true),
+            ("a subagent of a turn", vec![turn_started(), subagent(false), turn_ended()], true),
+            ("a task", vec![task(TaskStatus::Running)], false),
+            ("a task that outlives its turn", vec![task(TaskStatus::Running), turn_ended()], false),
+            ("its success", vec![task(TaskStatus::Running), task(TaskStatus::Completed)], true),
+            ("its failure", vec![task(TaskStatus::Running), task(TaskStatus::Failed)], true),
+            ("its stop", vec![task(TaskStatus::Running), task(TaskStatus::Stopped)], true),
+            ("an unsettled prompt", vec![prompt(7)], false),
+            ("a delivered prompt", vec![prompt(7), Says(Report::Delivered(InstructionId(7)))], false),
+            ("a consumed prompt", vec![prompt(7), settled(7)], true),
+            ("a rejected prompt", vec![prompt(7), Says(rejected)], true),
+            ("a prompt whose fate nobody knows", vec![prompt(7), Says(uncertain)], true),
+            ("another prompt", vec![prompt(7), prompt(8), settled(7)], false),
+            ("an agent that has ended", vec![ended()], false),
+        ];
+        assert!(!after([]).is_idle(), "an agent that is not ready has something to do");
+        for (name, seen, idle) in cases {
+            let business = after([Says(Report::Ready)].into_iter().chain(seen));
+            assert_eq!(business.is_idle(), idle, "{name}");
+        }
+    }
+
+    #[test]
+    fn an_instruction_is_taken_once_and_forgotten_when_its_end_is_recorded() {
+        let mut business = after([Says(Report::Ready), Hears(7, Order::Interrupt), settled(7)]);
+        let order = Order::Interrupt;
+        assert!(!business.instruct(&Instruction { id: InstructionId(7), order: order.clone() }));
+        let asked = BTreeSet::from([7, 8].map(InstructionId));
+        business.recorded(1);
+        assert_eq!(business.taken(&asked), [InstructionId(7)].into(), "a new daemon may ask for it");
+        business.recorded(2);
+        assert_eq!(business.taken(&asked), [].into());
+        for _ in 0..2 {
+            let unrecorded = Instruction { id: InstructionId::UNRECORDED, order: order.clone() };
+            assert!(business.instruct(&unrecorded), "nobody counts those");
+        }
+        assert!(business.is_idle());
+    }
+
+    #[test]
+    fn what_waits_for_policy_is_said_again_only_if_it_was_recorded_before() {
+        let business = after([Says(Report::Ready), unasked("a"), unasked("b")]);
+        let Says(first) = unasked("a") else { return };
+        assert_eq!(business.unanswered(1), []);
+        assert_eq!(business.unanswered(2), [first]);
+    }
+}

@@ -113,9 +113,25 @@ fn ran(work: &Path) -> String {
     std::fs::read_to_string(work.join("ran.txt")).unwrap_or_default()
 }
 
+/// How an agent is connected to its holder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Connection {
+    Pipes,
+    WebSocket,
+}
+
+/// The port that an agent was told to connect to, if it was.
+fn dialled(agent: &Value) -> Option<String> {
+    let line = std::fs::read(format!("/proc/{agent}/cmdline")).unwrap();
+    let words: Vec<_> = line.split(|byte| *byte == 0).map(String::from_utf8_lossy).collect();
+    let option = words.iter().position(|word| word == "--sdk-url")?;
+    let address = words[option + 1].strip_prefix("ws://127.0.0.1:").unwrap();
+    Some(address.split('/').next().unwrap().to_owned())
+}
+
 /// One conversation: a request is open while the daemon is killed, and text streams while the daemon is killed and
 /// restarted. Nothing is lost, nothing is done twice, and the agent notices nothing.
-fn converse(profile: &Profile, command: &[OsString], base_url: &str) {
+fn converse(profile: &Profile, command: &[OsString], base_url: &str, connection: Connection) {
     let place = Place::new(profile, command, base_url);
     let home = &place.home;
     home.up();
@@ -124,6 +140,11 @@ fn converse(profile: &Profile, command: &[OsString], base_url: &str) {
     let session = made.ok().trim().to_owned();
     let request = place.asked(&session);
     let before = place.processes();
+    let port = dialled(&before[0][1]);
+    assert_eq!(port.is_some(), connection == Connection::WebSocket, "{port:?}");
+    let record = home.record().unwrap();
+    let daemons = record["listen"].as_str().unwrap().rsplit(':').next();
+    assert_ne!(port.as_deref(), daemons, "it connects to its holder");
 
     home.kill();
     let alone = home.json(["ps"]);
@@ -163,7 +184,7 @@ fn converse(profile: &Profile, command: &[OsString], base_url: &str) {
     assert_eq!((home.holders(), home.agents(&session)), (vec![], vec![]));
 }
 
-async fn outlives(profile: Profile, pinned: Pinned) {
+async fn outlives(profile: Profile, pinned: Pinned, connection: Connection) {
     let shell = (profile.shell)("echo done >> ran.txt");
     let script = Script::new()
         .on(contains("second words"))
@@ -177,29 +198,29 @@ async fn outlives(profile: Profile, pinned: Pinned) {
     let conversed = tokio::task::spawn_blocking(move || {
         let mut command = pinned.command().unwrap_or_else(|error| panic!("{error}"));
         command.extend(catalogue::known(profile.agent).command.iter().skip(1).map(OsString::from));
-        converse(&profile, &command, &base_url);
+        converse(&profile, &command, &base_url, connection);
     });
     conversed.await.unwrap();
     model.shutdown().await;
 }
 
 macro_rules! outlive {
-    ($($name:ident: $profile:expr, $pinned:expr;)*) => {$(
+    ($($name:ident: $profile:expr, $pinned:expr, $connection:ident;)*) => {$(
         #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
         async fn $name() {
-            outlives($profile, $pinned).await;
+            outlives($profile, $pinned, Connection::$connection).await;
         }
     )*};
 }
 
 outlive! {
-    claude_code_outlives_the_daemon: profile::CLAUDE, npm::claude("2.1.325");
-    claude_code_over_websocket_outlives_the_daemon: profile::CLAUDE, npm::claude("2.1.120");
-    codex_outlives_the_daemon: profile::CODEX, npm::codex("0.166.0");
-    gemini_outlives_the_daemon: profile::GEMINI, npm::GEMINI;
-    qwen_outlives_the_daemon: profile::QWEN, npm::QWEN;
-    opencode_outlives_the_daemon: profile::OPENCODE, npm::OPENCODE;
-    goose_outlives_the_daemon: profile::GOOSE, npm::GOOSE;
-    the_acp_adapter_of_claude_code_outlives_the_daemon: profile::CLAUDE_AGENT_ACP, npm::CLAUDE_AGENT_ACP;
-    the_acp_adapter_of_codex_outlives_the_daemon: profile::CODEX_ACP, npm::CODEX_ACP;
+    claude_code_outlives_the_daemon: profile::CLAUDE, npm::claude("2.1.325"), Pipes;
+    claude_code_over_websocket_outlives_the_daemon: profile::CLAUDE, npm::claude("2.1.120"), WebSocket;
+    codex_outlives_the_daemon: profile::CODEX, npm::codex("0.166.0"), Pipes;
+    gemini_outlives_the_daemon: profile::GEMINI, npm::GEMINI, Pipes;
+    qwen_outlives_the_daemon: profile::QWEN, npm::QWEN, Pipes;
+    opencode_outlives_the_daemon: profile::OPENCODE, npm::OPENCODE, Pipes;
+    goose_outlives_the_daemon: profile::GOOSE, npm::GOOSE, Pipes;
+    the_acp_adapter_of_claude_code_outlives_the_daemon: profile::CLAUDE_AGENT_ACP, npm::CLAUDE_AGENT_ACP, Pipes;
+    the_acp_adapter_of_codex_outlives_the_daemon: profile::CODEX_ACP, npm::CODEX_ACP, Pipes;
 }

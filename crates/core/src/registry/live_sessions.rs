@@ -3,9 +3,10 @@
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    time::Duration,
 };
 
-use tokio::sync::OnceCell;
+use tokio::{sync::OnceCell, time::Instant};
 
 use super::{Asked, Registry, broken, ledger::User};
 use crate::{
@@ -22,6 +23,10 @@ use crate::{
     },
 };
 
+/// A session whose task panics is opened again by itself, but only once in this time: the same report of its agent may
+/// make it panic again.
+const OPENED_AGAIN: Duration = Duration::from_mins(1);
+
 type Slot = Arc<OnceCell<Arc<Handle>>>;
 
 /// Sessions that are open, or are just being opened.
@@ -33,6 +38,8 @@ pub(crate) struct LiveSessions {
 #[derive(Debug, Default)]
 struct Slots {
     by_id: HashMap<SessionId, Slot>,
+    /// When the task of a session panicked, for the last [`OPENED_AGAIN`].
+    panicked: HashMap<SessionId, Instant>,
     closed: bool,
 }
 
@@ -93,6 +100,14 @@ impl LiveSessions {
         !held
     }
 
+    /// Drops a session whose task has panicked. `false` if it panicked a short time ago too.
+    fn panicked(&self, id: SessionId) -> bool {
+        let (mut slots, now) = (self.slots(), Instant::now());
+        slots.by_id.remove(&id);
+        slots.panicked.retain(|_, before| now.duration_since(*before) < OPENED_AGAIN);
+        slots.panicked.insert(id, now).is_none()
+    }
+
     /// Opens no more sessions, and returns the open ones.
     pub(super) fn close(&self) -> Vec<Arc<Handle>> {
         self.slots().closed = true;
@@ -130,6 +145,16 @@ impl Registry {
             self.shared.live_sessions.forget(id);
         }
         woken
+    }
+
+    /// Opens a session again whose task has panicked: its agent may still run, and ask something. The next caller opens
+    /// a session that panics again and again.
+    async fn open_again(&self, id: SessionId) {
+        if !self.shared.live_sessions.panicked(id) {
+            tracing::error!("the session panicked again, and stays closed until somebody opens it");
+        } else if let Err(refusal) = self.wake(id).await {
+            tracing::error!(%refusal, "the session cannot be opened again");
+        }
     }
 
     async fn load(&self, id: SessionId) -> Result<Arc<Handle>, Refusal> {
@@ -273,18 +298,20 @@ impl Registry {
             published,
             rejoined,
         };
-        let live_sessions = self.shared.live_sessions.reference();
+        let shared = Arc::downgrade(&self.shared);
         let watched = Arc::clone(&log);
         // Without a parent: the caller that opened the session has nothing to do with its later log lines.
         let span = tracing::info_span!(parent: None, "session", id = %id);
         tokio::spawn(tracing::Instrument::instrument(
             async move {
-                // A panic ends only this session; the next caller finds it settled.
+                // A panic ends only this task.
                 let ended = tokio::spawn(tracing::Instrument::in_current_span(task.run())).await;
                 if ended.is_err() {
                     tracing::error!("the session's task panicked");
                     watched.close(Closed::Failed);
-                    live_sessions.remove(id);
+                    if let Some(shared) = shared.upgrade() {
+                        Registry { shared }.open_again(id).await;
+                    }
                 }
             },
             span,

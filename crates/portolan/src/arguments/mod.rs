@@ -86,6 +86,7 @@ pub(crate) enum Verb {
     ///
     /// An agent that outlives the daemon is held by a separate process, the holder. The holder keeps the agent's
     /// reports until a daemon has recorded the reports. Agents with a holder are listed even if no daemon runs.
+    /// With --json, the command prints an object for each agent; docs/outliving.md lists the fields.
     Ps,
     /// Show whether the daemon runs, where it listens, and what it does
     Status,

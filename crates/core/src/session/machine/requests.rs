@@ -99,15 +99,23 @@ impl Machine {
     }
 
     /// No daemon was there for this long, so that nobody could answer: the open requests wait for as much longer.
+    ///
+    /// Meanwhile the machine's clock may have been set. A request that the last daemon left open was not late then, and
+    /// since the newest entry it cannot have got more time than it had then. So no jump denies it at once or gives it
+    /// more time than that.
     pub fn extend_deadlines(book: &mut Book<State>, now: Millis, away: Duration) {
-        let later = |deadline: Millis| Millis(deadline.0 + away.as_millis() as i64);
-        let limited: Vec<_> = book
-            .state()
-            .requests
-            .iter()
-            .filter_map(|open| Some((open.request, later(open.deadline?))))
+        let newest = book.state().summary.active_at;
+        let later = |deadline: Millis| {
+            let later = Millis(deadline.0 + away.as_millis() as i64);
+            let latest = Millis(now.0 + (deadline.0 - newest.0).max(0));
+            if later <= now { latest } else { later.min(latest) }
+        };
+        let limited = book.state().requests.iter().filter_map(|open| Some((open.request, open.deadline?)));
+        let moved: Vec<_> = limited
+            .map(|(request, deadline)| (request, deadline, later(deadline)))
+            .filter(|(_, deadline, later)| deadline != later)
             .collect();
-        for (request, deadline) in limited.into_iter().filter(|_| !away.is_zero()) {
+        for (request, _, deadline) in moved {
             let (request, deadline) = (Some(request), Some(deadline));
             book.append(
                 now,

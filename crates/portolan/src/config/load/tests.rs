@@ -108,6 +108,18 @@ fn all_errors_are_reported_at_once() {
 }
 
 #[test]
+fn whether_an_agent_outlives_the_daemon_is_set_for_all_agents_and_for_each() {
+    let outlives = |text: &str| {
+        let agents = file(text).unwrap().settings.agents;
+        ["demo", "claude"].map(|kind| agents.outlives(kind))
+    };
+    assert_eq!(outlives(""), [false, false]);
+    assert_eq!(outlives("[agents]\noutlive = true\n"), [true, true]);
+    assert_eq!(outlives("[agents.demo]\noutlive = true\n"), [true, false]);
+    assert_eq!(outlives("[agents]\noutlive = true\n[agents.demo]\noutlive = false\n"), [false, true]);
+}
+
+#[test]
 fn text_that_is_not_toml_is_reported_with_its_line() {
     let problems = file("[log]\nlevel = \n").unwrap_err();
     assert_eq!(problems.len(), 1);
