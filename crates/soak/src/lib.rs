@@ -3,6 +3,7 @@
 //! - [`faults`]: one file per fault. Each starts the real program in its own home, does the damage, and reports how
 //!   often and with what result.
 //! - [`hand`]: a client that acts at random and records everything it sees.
+//! - [`reader`]: a client that only reads, from one daemon to the next.
 //! - [`record`]: the recordings.
 //! - [`check`]: pure checks of such recordings. They use no sockets, so that tests can feed them histories with every
 //!   fault that they must find.
@@ -19,4 +20,5 @@ pub mod faults;
 pub mod hand;
 pub mod link;
 pub mod place;
+pub mod reader;
 pub mod record;

@@ -93,6 +93,12 @@ impl Place {
         self.door()
     }
 
+    /// The version that the running daemon reports.
+    pub fn version(&self) -> Result<String> {
+        let status = tokio::task::block_in_place(|| self.home.json(["status"]));
+        status["version"].as_str().map(str::to_owned).context("a daemon without a version")
+    }
+
     /// The program under test.
     pub fn program(&self) -> &Path {
         &self.program
@@ -136,7 +142,21 @@ impl Place {
 
     /// Stops the daemon in order.
     pub fn down(&self) -> Result<()> {
-        let ran = tokio::task::block_in_place(|| self.home.run(["down"]));
+        self.stop(&["down"])
+    }
+
+    /// Stops the daemon in order, and keeps the agents that outlive it.
+    pub fn down_and_keep(&self) -> Result<()> {
+        self.stop(&["down", "--keep"])
+    }
+
+    /// Stops the daemon in order, and ends all agents, also those that an earlier daemon left running.
+    pub fn down_and_end(&self) -> Result<()> {
+        self.stop(&["down", "--end"])
+    }
+
+    fn stop(&self, arguments: &[&str]) -> Result<()> {
+        let ran = tokio::task::block_in_place(|| self.home.run(arguments));
         if ran.code != 0 {
             bail!("down failed: {ran:?}");
         }

@@ -90,6 +90,8 @@ pub enum Seen {
         at: i64,
         /// The open items and their text.
         items: Vec<(String, String)>,
+        /// The numbers of the open requests.
+        requests: Vec<u64>,
     },
     /// The connection ended.
     Lost,
@@ -141,7 +143,9 @@ impl Recording {
         let items = state["items"].as_array().into_iter().flatten();
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let items = items.map(|item| (text(&item["item"]), text(&item["text"]))).collect();
-        self.seen.push(Seen::Snapshot { seq, at, items });
+        let requests = state["requests"].as_array().into_iter().flatten();
+        let requests = requests.filter_map(|request| request["request"].as_u64()).collect();
+        self.seen.push(Seen::Snapshot { seq, at, items, requests });
     }
 
     /// The highest number that the client saw.

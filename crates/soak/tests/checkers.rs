@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use portolan_soak::{
-    check::{Complaint, Losses, Reply, Sent, Told, commands, numbers, order, text},
+    check::{Complaint, Losses, Reply, Sent, Told, commands, ends, kept, numbers, order, requests, text},
     record::{Entry, Recording, Seen},
 };
 use serde_json::{Value, json};
@@ -305,4 +305,195 @@ fn a_command_that_was_refused_but_still_ran_is_found() {
     let history = [accepted(1, "a"), receipt(2, 1, "refused")];
     let taken = sent("a", &[Reply::Taken(1)]);
     assert_eq!(judge(&[taken], &history, &["mark-a-"]), [Complaint::RefusedButDone("a".into())]);
+}
+
+// ------------------------------------------------------------------------------------------ requests
+
+fn opened(seq: u64, request: u64) -> Entry {
+    Entry::made(seq, 0, json!({ "type": "request_opened", "request": { "request": request } }))
+}
+
+fn closed(seq: u64, request: u64) -> Entry {
+    Entry::made(seq, 0, json!({ "type": "request_closed", "request": request }))
+}
+
+/// A client that was shown these requests in a snapshot with this number.
+fn shown(seq: u64, open: &[u64]) -> Recording {
+    let mut recording = saw(&[]);
+    let open: Vec<Value> = open.iter().map(|request| json!({ "request": request })).collect();
+    recording.snapshot(seq, 0, &json!({ "items": [], "requests": open }));
+    recording
+}
+
+#[test]
+fn a_request_that_stays_open_under_its_number_gives_no_complaint() {
+    let history = [opened(3, 3), closed(8, 3)];
+    let clients = [shown(2, &[]), shown(3, &[3]), shown(7, &[3]), shown(8, &[])];
+    assert_eq!(requests(&history, &clients.each_ref()), []);
+}
+
+#[test]
+fn a_request_that_a_new_daemon_does_not_show_is_found() {
+    let history = [opened(3, 3), closed(8, 3)];
+    assert_eq!(requests(&history, &[&shown(5, &[])]), [Complaint::NotShown { request: 3, at: 5 }]);
+}
+
+#[test]
+fn a_request_that_is_shown_under_another_number_is_found() {
+    let history = [opened(3, 3), closed(8, 3)];
+    let found = [Complaint::NotShown { request: 3, at: 5 }, Complaint::ShownClosed { request: 4, at: 5 }];
+    assert_eq!(requests(&history, &[&shown(5, &[4])]), found);
+}
+
+#[test]
+fn a_request_that_is_shown_after_its_end_is_found() {
+    let history = [opened(3, 3), closed(8, 3)];
+    assert_eq!(requests(&history, &[&shown(9, &[3])]), [Complaint::ShownClosed { request: 3, at: 9 }]);
+}
+
+#[test]
+fn a_request_that_is_opened_or_closed_twice_or_never_closed_is_found() {
+    assert_eq!(requests(&[opened(3, 3), closed(4, 3), closed(5, 3)], &[]), [Complaint::ClosedTwice(3)]);
+    assert_eq!(requests(&[closed(5, 3)], &[]), [Complaint::ClosedTwice(3)]);
+    assert_eq!(requests(&[opened(3, 3), opened(4, 3), closed(5, 3)], &[]), [Complaint::OpenedTwice(3)]);
+    assert_eq!(requests(&[opened(3, 3)], &[]), [Complaint::LeftOpen(3)]);
+}
+
+// -------------------------------------------------------------------------- text beside agents that go on
+
+/// A client that saw this much of an item before a kill, and this much in the first snapshot after it.
+fn over_a_kill(before: &str, after: Option<&str>) -> Recording {
+    let mut recording = saw(&[started(1, "a"), delta(2, "a", before)]);
+    recording.seen.extend([killed(1500), Seen::Attached { after: 2 }]);
+    let items: Vec<Value> = after.iter().map(|text| json!({ "item": "a", "text": text })).collect();
+    recording.snapshot(9, 0, &json!({ "items": items }));
+    recording
+}
+
+#[test]
+fn text_that_the_next_daemon_shows_again_is_kept() {
+    let history = [message(20, "a", "one two three")];
+    let mut less = over_a_kill("one two ", Some("one "));
+    less.entry(&delta(10, "a", "two "));
+    less.entry(&delta(11, "a", "three"));
+    let mut from_the_start = over_a_kill("one two ", None);
+    from_the_start.entry(&started(10, "a"));
+    from_the_start.entry(&delta(11, "a", "one two three"));
+    let more = over_a_kill("one ", Some("one two "));
+    for recording in [less, from_the_start, more] {
+        assert_eq!(kept(&history, &recording), []);
+    }
+}
+
+#[test]
+fn text_that_was_seen_before_a_kill_and_is_not_in_the_log_is_found() {
+    let recording = over_a_kill("one two ", Some("one "));
+    let lost = Complaint::Text { item: "a".into(), seen: "one two ".into(), kept: "one three".into() };
+    assert_eq!(kept(&[message(20, "a", "one three")], &recording), [lost]);
+    assert_eq!(kept(&[], &recording), [Complaint::ItemGone("a".into())]);
+}
+
+#[test]
+fn text_that_a_new_daemon_doubles_is_found() {
+    let mut recording = over_a_kill("one ", Some("one "));
+    recording.entry(&delta(10, "a", "one "));
+    let doubled = Complaint::Text { item: "a".into(), seen: "one one ".into(), kept: "one two".into() };
+    assert_eq!(kept(&[message(20, "a", "one two")], &recording), [doubled]);
+}
+
+#[test]
+fn text_without_a_start_is_found() {
+    let recording = saw(&[delta(2, "a", "one")]);
+    assert_eq!(kept(&[message(3, "a", "one")], &recording), [Complaint::Unannounced("a".into())]);
+}
+
+#[test]
+fn an_item_without_text_need_not_be_kept_and_an_empty_delta_changes_nothing() {
+    assert_eq!(kept(&[], &saw(&[started(1, "a")])), []);
+    let recording = saw(&[started(1, "a"), delta(2, "a", "one "), delta(3, "a", ""), delta(4, "a", "two")]);
+    assert_eq!(kept(&[message(9, "a", "one two")], &recording), []);
+}
+
+// -------------------------------------------------------------------------------------- ends of agents
+
+fn starting(seq: u64, generation: u64) -> Entry {
+    Entry::made(seq, 0, json!({ "type": "agent_starting", "generation": generation }))
+}
+
+fn exited(seq: u64, generation: u64) -> Entry {
+    let exit = json!({ "reason": "failed", "message": "the process that held the agent ended" });
+    Entry::made(seq, 0, json!({ "type": "agent_exited", "generation": generation, "exit": exit }))
+}
+
+fn event(seq: u64, event: Value) -> Entry {
+    Entry::made(seq, 0, event)
+}
+
+fn command(seq: u64, name: &str) -> Entry {
+    event(seq, json!({ "type": "command_accepted", "key": { "id": "a" }, "action": { "name": name } }))
+}
+
+#[test]
+fn an_end_that_settles_everything_gives_no_complaint() {
+    let history = [
+        starting(1, 1),
+        command(2, "prompt"),
+        receipt(3, 2, "sending"),
+        event(4, json!({ "type": "turn_started", "turn": 1 })),
+        receipt(5, 2, "consumed"),
+        event(6, json!({ "type": "tool_call", "tool": "t" })),
+        opened(7, 7),
+        command(8, "answer"),
+        receipt(9, 8, "delivered"),
+        command(10, "prompt"),
+        event(11, json!({ "type": "tool_result", "tool": "t" })),
+        closed(12, 7),
+        event(13, json!({ "type": "turn_ended", "turn": 1 })),
+        receipt(14, 8, "uncertain"),
+        exited(15, 1),
+        starting(16, 2),
+        exited(17, 2),
+    ];
+    assert_eq!(ends(&history), []);
+}
+
+#[test]
+fn everything_that_an_end_leaves_open_is_found() {
+    let turn = event(2, json!({ "type": "turn_started", "turn": 4 }));
+    let tool = event(2, json!({ "type": "tool_call", "tool": "t" }));
+    for (open, what) in [
+        (vec![opened(2, 2)], "request 2"),
+        (vec![turn], "turn 4"),
+        (vec![tool], "tool call `t`"),
+        (vec![command(2, "prompt"), receipt(3, 2, "sending")], "command 2 at `sending`"),
+        (vec![command(2, "prompt"), receipt(3, 2, "delivered")], "command 2 at `delivered`"),
+        (vec![command(2, "answer")], "command 2 at `accepted`"),
+    ] {
+        let history = [vec![starting(1, 1)], open, vec![exited(9, 1)]].concat();
+        assert_eq!(ends(&history), [Complaint::LeftByEnd { end: 9, what: what.into() }]);
+    }
+}
+
+#[test]
+fn a_prompt_that_waits_for_the_next_agent_is_not_left_open() {
+    assert_eq!(ends(&[starting(1, 1), command(2, "prompt"), exited(9, 1)]), []);
+}
+
+#[test]
+fn a_restart_that_was_called_off_is_not_a_second_end() {
+    let stopped = json!({ "reason": "stopped", "message": "the agent was stopped before it started" });
+    let stopped = json!({ "type": "agent_exited", "generation": 1, "exit": stopped });
+    assert_eq!(ends(&[starting(1, 1), exited(2, 1), event(3, stopped.clone())]), []);
+    let twice = [starting(1, 1), event(2, stopped.clone()), event(3, stopped)];
+    assert_eq!(ends(&twice), [Complaint::ExitedTwice(1)]);
+}
+
+#[test]
+fn a_start_without_an_end_with_two_ends_or_without_a_reason_is_found() {
+    assert_eq!(ends(&[starting(1, 1)]), [Complaint::NeverExited(1)]);
+    assert_eq!(ends(&[starting(1, 1), starting(2, 2), exited(3, 2)]), [Complaint::NeverExited(1)]);
+    assert_eq!(ends(&[starting(1, 1), exited(2, 1), exited(3, 1)]), [Complaint::ExitedTwice(1)]);
+    let silent =
+        json!({ "type": "agent_exited", "generation": 1, "exit": { "reason": "failed", "message": "" } });
+    assert_eq!(ends(&[starting(1, 1), event(2, silent)]), [Complaint::Unexplained(2)]);
 }

@@ -3,19 +3,25 @@
 //! These are *not* faults, although they look like faults: numbers have gaps (numbers are reserved ahead, and streamed
 //! entries leave gaps); a slow reader gets the missed deltas merged into one delta under the newest number, which may
 //! be the number of the durable entry before it; a prompt that was not yet sent when the daemon was killed stays queued
-//! until the agent starts again.
+//! until the agent starts again, unless the agent outlived the daemon.
 
 mod commands;
+mod ends;
+mod kept;
 mod numbers;
 mod order;
+mod requests;
 mod text;
 
 use std::fmt;
 
 pub use self::{
     commands::{Reply, Sent, Told, commands},
+    ends::ends,
+    kept::kept,
     numbers::numbers,
     order::order,
+    requests::requests,
     text::{Losses, text},
 };
 
@@ -83,6 +89,39 @@ pub enum Complaint {
     EndedTwice(String),
     /// A command counts as done, but the agent never got it.
     NeverReached(String),
+    /// A request was opened twice.
+    OpenedTwice(u64),
+    /// A request was closed that was not open.
+    ClosedTwice(u64),
+    /// A request was never closed.
+    LeftOpen(u64),
+    /// A client was not shown an open request.
+    NotShown {
+        /// The request.
+        request: u64,
+        /// The number of the snapshot that lacks it.
+        at: u64,
+    },
+    /// A client was shown a request that was not open.
+    ShownClosed {
+        /// The request.
+        request: u64,
+        /// The number of the snapshot that has it.
+        at: u64,
+    },
+    /// The end of an agent left something open.
+    LeftByEnd {
+        /// The number of the end.
+        end: u64,
+        /// What was open, in words.
+        what: String,
+    },
+    /// The end of an agent has no reason.
+    Unexplained(u64),
+    /// Two ends were recorded for one start of an agent.
+    ExitedTwice(u64),
+    /// The end of the agent's start with this number was not recorded.
+    NeverExited(u64),
 }
 
 impl fmt::Display for Complaint {
@@ -111,6 +150,19 @@ impl fmt::Display for Complaint {
             Self::Unsettled { command, stage } => write!(f, "command {command} was left at `{stage}`"),
             Self::EndedTwice(id) => write!(f, "command {id} changed after its end"),
             Self::NeverReached(id) => write!(f, "command {id} counts as done but never reached the agent"),
+            Self::OpenedTwice(request) => write!(f, "request {request} was opened twice"),
+            Self::ClosedTwice(request) => write!(f, "request {request} was closed and was not open"),
+            Self::LeftOpen(request) => write!(f, "request {request} was never closed"),
+            Self::NotShown { request, at } => {
+                write!(f, "request {request} was open, the snapshot at {at} lacks it")
+            }
+            Self::ShownClosed { request, at } => {
+                write!(f, "request {request} was not open, the snapshot at {at} shows it")
+            }
+            Self::LeftByEnd { end, what } => write!(f, "the end of the agent at {end} left {what} open"),
+            Self::Unexplained(end) => write!(f, "the end of the agent at {end} has no reason"),
+            Self::ExitedTwice(start) => write!(f, "start {start} of the agent ended twice"),
+            Self::NeverExited(start) => write!(f, "start {start} of the agent has no end"),
         }
     }
 }

@@ -19,10 +19,18 @@ pub struct Losses {
 
 /// How an item ended.
 #[derive(Debug)]
-struct Final {
-    text: String,
+pub(super) struct Final {
+    pub(super) text: String,
     /// JSON that was parsed and written again: white space does not count.
     json: bool,
+}
+
+impl Final {
+    /// Whether the item began with this text.
+    pub(super) fn has(&self, seen: &str) -> bool {
+        let bare = |text: &str| -> String { text.chars().filter(|c| !c.is_whitespace()).collect() };
+        if self.json { bare(&self.text).starts_with(&bare(seen)) } else { self.text.starts_with(seen) }
+    }
 }
 
 /// An item as a client saw it.
@@ -107,10 +115,7 @@ struct Judge {
 impl Judge {
     fn ended(&mut self, item: &str, known: &Open, end: &Final) {
         let seen = known.text();
-        let bare = |text: &str| -> String { text.chars().filter(|c| !c.is_whitespace()).collect() };
-        let (compared, kept) =
-            if end.json { (bare(&seen), bare(&end.text)) } else { (seen.clone(), end.text.clone()) };
-        if kept.starts_with(&compared) {
+        if end.has(&seen) {
             return;
         }
         if end.json || !seen.starts_with(&end.text) || known.killed.is_none() {
@@ -147,7 +152,7 @@ impl Judge {
 }
 
 /// Which items each entry ends, and how each item ended.
-fn finals(history: &[Entry]) -> (HashMap<u64, Vec<String>>, HashMap<String, Final>) {
+pub(super) fn finals(history: &[Entry]) -> (HashMap<u64, Vec<String>>, HashMap<String, Final>) {
     let (mut ends, mut finals): (HashMap<u64, Vec<String>>, HashMap<String, Final>) = Default::default();
     for entry in history {
         let event = &entry.event;

@@ -99,7 +99,7 @@ pub const ALL: &[Fault] = &[
     Fault {
         name: "outliving",
         what: "kill -9 and restarts of the daemon beside agents that outlive it",
-        run: |run| boxed(outliving::daemons(run)),
+        run: |run| boxed(outliving::demo(run)),
     },
     Fault {
         name: "outliving-claude",
