@@ -210,7 +210,12 @@ via: string, } | { "kind": "policy",
 /**
  * The rule, in words.
  */
-rule: string, } | { "kind": "deadline" } | { "kind": "agent" } | { "kind": "daemon" } | { "kind": "imported" };
+rule: string,
+/**
+ * What stands in `rule`. Absent in entries of older versions; then the words in `rule` show it: `mode ...`,
+ * `budget ...` and `at most ...` are no rules.
+ */
+source?: PolicySource, } | { "kind": "deadline" } | { "kind": "agent" } | { "kind": "daemon" } | { "kind": "imported" };
 
 /**
  * An agent as frontends list it.
@@ -2915,6 +2920,11 @@ text: string,
  * The step's state in the agent's own word: `pending`, `in_progress`, `completed`, …
  */
 status: string, };
+
+/**
+ * By what policy decides.
+ */
+export type PolicySource = "rule" | "mode" | "budget" | "limit";
 
 /**
  * The position of a durable entry in the order in which all logs were written. Positions only grow, and none is used
