@@ -1,6 +1,6 @@
 //! The signals that end a holder's agent.
 
-use std::io;
+use std::{fs::File, io};
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -10,6 +10,9 @@ pub(super) struct Signals {
     terminate: Signal,
     interrupt: Signal,
     hang_up: Signal,
+    /// A closed terminal ends the agent: a window of tmux. Without a terminal, a hang-up only says that the daemon died
+    /// while this process was stopped.
+    has_terminal: bool,
 }
 
 impl Signals {
@@ -18,15 +21,18 @@ impl Signals {
             terminate: signal(SignalKind::terminate())?,
             interrupt: signal(SignalKind::interrupt())?,
             hang_up: signal(SignalKind::hangup())?,
+            has_terminal: File::open("/dev/tty").is_ok(),
         })
     }
 
     /// The next of these signals. Cancel-safe.
     pub(super) async fn next(&mut self) {
-        tokio::select! {
-            _ = self.terminate.recv() => {}
-            _ = self.interrupt.recv() => {}
-            _ = self.hang_up.recv() => {}
+        loop {
+            tokio::select! {
+                _ = self.terminate.recv() => return,
+                _ = self.interrupt.recv() => return,
+                _ = self.hang_up.recv() => if self.has_terminal { return },
+            }
         }
     }
 }
