@@ -4,8 +4,12 @@
 
 #[path = "outlive/guarded.rs"]
 mod guarded;
+#[path = "outlive/left_behind.rs"]
+mod left_behind;
 #[path = "outlive/places.rs"]
 mod places;
+#[path = "outlive/terminals.rs"]
+mod terminals;
 
 use std::{
     fs,
@@ -169,6 +173,22 @@ fn down_keeps_agents_only_if_it_is_asked_to() {
 }
 
 #[test]
+fn a_hang_up_and_a_termination_keep_agents_and_an_interrupt_ends_them() {
+    let home = home();
+    home.up();
+    let session = new(&home, "tool");
+    let request = asked(&home, &session);
+    for (sent, kept) in [(Signal::HUP, 1), (Signal::TERM, 1), (Signal::INT, 0)] {
+        home.signal(sent);
+        assert_eq!((home.ended(), home.holders().len()), (0, kept), "{sent:?}");
+        home.up();
+        let open = state(&home, &session)["requests"][0]["request"].as_u64();
+        assert_eq!(open, (kept > 0).then_some(request), "{sent:?}");
+    }
+    home.run(["down"]).ok();
+}
+
+#[test]
 fn down_ends_the_agents_of_a_daemon_that_was_killed() {
     let home = home();
     for arguments in [&["down"][..], &["down", "--end"], &["down", "--now"]] {
@@ -275,6 +295,11 @@ fn a_started_agent_is_listed_with_its_processes_until_it_is_stopped() {
     for pid in [&one["agent_pid"], &one["holder_pid"]] {
         assert!(Path::new(&format!("/proc/{pid}/stat")).exists(), "{running}");
     }
+    let table = home.run(["ps"]).ok();
+    let line: Vec<&str> = table.lines().nth(1).unwrap().split_whitespace().collect();
+    let (agent, holder) = (one["agent_pid"].to_string(), one["holder_pid"].to_string());
+    assert_eq!(line[1..5], ["demo", "running", &*agent, &*holder], "{table}");
+    assert!(line[6] == "MiB" && line.contains(&"connected"), "{table}");
     home.run(["stop", &session]).ok();
     wait_for("the end of the agent", || home.agents(&session).is_empty().then_some(()));
     wait_for("the end of the holder", || home.holders().is_empty().then_some(()));

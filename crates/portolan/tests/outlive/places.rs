@@ -49,10 +49,11 @@ fn with_tmux_a_person_sees_the_agents_window_and_can_end_it_there() {
     let (tmux, home) = (Tmux::new(), home());
     home.configure("[agents]\noutlive = true\nplace = \"tmux\"");
     tmux.up(&home);
-    let session = new(&home, "tool");
+    let session = home.run(["new", "demo", "tool", "--name", "mend the mast"]).ok().trim().to_owned();
     asked(&home, &session);
     let running = home.json(["ps"]);
     let window = running[0]["tmux"].as_str().unwrap().to_owned();
+    assert_eq!(window, format!("portolan:mend-the-mast-{}", &session[session.len() - 6..]));
     assert!(
         tmux.run(&["list-windows", "-t", "portolan", "-F", "portolan:#{window_name}"]).contains(&window),
         "{running}"
