@@ -106,7 +106,7 @@ test('a rule that is made from a request answers the next request of that kind',
   await page.getByLabel('Message to the agent').fill('use a tool fast');
   await button(page, 'Send').click();
   await page.getByText('allowed by the rule allow Bash(ls)').waitFor();
-  assert.deepEqual(decided(session).map(({ by }) => by), [{ kind: 'policy', rule: 'allow Bash(ls)' }]);
+  assert.deepEqual(decided(session).map(({ by }) => by), [{ kind: 'policy', rule: 'allow Bash(ls)', source: 'rule' }]);
   await page.getByRole('link', { name: 'allow Bash(ls)' }).click();
   await page.locator('li[data-target]').getByText('Bash(ls)').waitFor();
   assert.deepEqual(faults, []);
