@@ -7,8 +7,10 @@ use std::path::PathBuf;
 use portolan_core::{
     Actor, Millis,
     policy::{
-        Call, Decision, Facts, Mode, Reading, Rule, RuleId, RuleScope, RuleSet, Situation, decide,
+        Call, Decision, Effect, Facts, Mode, Reading, Rule, RuleDraft, RuleId, RuleScope, RuleSet, Situation,
+        decide,
         facts::Place,
+        rule::ScopeDraft,
     },
 };
 use serde_json::{Value, json};
@@ -34,23 +36,16 @@ fn facts(reading: &Reading<'_>) -> Facts {
     }
 }
 
+fn rule(number: usize, effect: Effect, text: &str) -> Rule {
+    let draft = RuleDraft::new(effect, text, ScopeDraft::User);
+    draft.into_rule(RuleId(format!("rule{number}")), RuleScope::User, Millis(0), Actor::Daemon)
+}
+
 /// What is decided about a call, under rules such as `deny Bash(rm *)`.
 fn decided_in(mode: Mode, rules: &[&str], call: Call<'_>) -> Decision {
     let rule = |(number, line): (usize, &&str)| {
         let (effect, text) = line.split_once(' ').expect("an effect, then a tool");
-        Rule {
-            rule: RuleId(format!("rule{number}")),
-            effect: effect.parse().expect("an effect"),
-            text: text.to_owned(),
-            scope: RuleScope::User,
-            overridable: false,
-            expires_at: None,
-            comment: None,
-            made_at: Millis(0),
-            made_by: Actor::Daemon,
-            matches: vec![],
-            does_not_match: vec![],
-        }
+        rule(number, effect.parse().expect("an effect"), text)
     };
     let (rules, unreadable) = RuleSet::new(rules.iter().enumerate().map(rule));
     assert!(unreadable.is_empty(), "{unreadable:?}");
@@ -185,6 +180,58 @@ fn a_folder_that_the_agent_names_beside_the_input_counts_for_every_path() {
     assert_eq!(call("Edit", &json!({ "file_path": "/work/a" })), Decision::Allow);
     assert_eq!(call("Read", &json!({ "file_path": "secret" })), Decision::Deny);
     assert_eq!(call("Grep", &json!({ "pattern": "x" })), Decision::Ask, "it searches /tmp");
+}
+
+#[test]
+fn a_secret_inside_another_protected_place_is_read_only_if_a_person_or_a_rule_that_names_it_says_so() {
+    let read = |mode: Mode, rules: &[&str], path: &str| {
+        let input = json!({ "file_path": path });
+        decided_in(mode, rules, Call::new("Read", &input))
+    };
+    for path in [
+        ".claude/.credentials.json",
+        ".devcontainer/.env",
+        ".github/.env",
+        ".config/x/id_rsa",
+        ".codex/auth.json",
+        ".gemini/oauth_creds.json",
+        ".local/share/opencode/auth.json",
+        ".config/gh/hosts.yml",
+        ".cargo/credentials.toml",
+        ".git/config",
+        ".npmrc",
+        ".ssh/HEAD",
+    ] {
+        assert_eq!(read(Mode::Default, &[], path), Decision::Ask, "{path}");
+        assert_eq!(read(Mode::BypassPermissions, &[], path), Decision::Ask, "{path}");
+        for rule in ["allow Read", "allow Read(**)", "allow @read(/work/**)"] {
+            assert_eq!(read(Mode::Default, &[rule], path), Decision::Ask, "{rule} {path}");
+        }
+        let named = format!("allow Read({path})");
+        assert_eq!(read(Mode::Default, &[&named], path), Decision::Allow, "{named}");
+    }
+    for path in [".claude/settings.json", ".github/workflows/ci.yml", ".git/HEAD", ".codex/config.toml"] {
+        assert_eq!(read(Mode::Default, &[], path), Decision::Allow, "{path} holds no secret");
+    }
+}
+
+#[test]
+fn an_allow_rule_covers_a_place_that_is_protected_for_several_reasons_only_if_it_names_each() {
+    let edit = |rule: &str, path: &str| decided(&[rule], "Edit", &json!({ "file_path": path }));
+    for (rule, path, decision) in [
+        ("allow Edit(.claude/**)", ".claude/settings.json", Decision::Allow),
+        ("allow Edit(.claude/**)", ".claude/.credentials.json", Decision::Ask),
+        ("allow Edit(**/.credentials.json)", ".claude/.credentials.json", Decision::Ask),
+        ("allow Edit(.claude/.credentials.json)", ".claude/.credentials.json", Decision::Allow),
+        ("allow Edit(.github/**)", ".github/.env", Decision::Ask),
+        ("allow Edit(.git/**)", ".git/hooks/pre-commit", Decision::Allow),
+        ("allow Edit(.git/**)", ".git/config", Decision::Ask),
+        ("allow Edit(.git/config)", ".git/config", Decision::Allow),
+        ("allow Edit(.ssh/**)", ".ssh/id_rsa", Decision::Allow),
+        ("allow Read(.claude/**)", ".claude/.credentials.json", Decision::Ask),
+    ] {
+        assert_eq!(edit(rule, path), decision, "{rule} {path}");
+    }
 }
 
 #[test]

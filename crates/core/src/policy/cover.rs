@@ -298,8 +298,8 @@ impl Ready {
                 let spelt = |name: &str| {
                     pattern.as_ref().and_then(|p| p.path.as_ref()).is_some_and(|glob| glob.spells(name))
                 };
-                let protected = places::guarded(path, *kind, facts).is_some_and(|(_, name)| !spelt(&name));
-                !protected && pattern.as_ref().is_none_or(|pattern| self.path_matches(pattern, path, facts))
+                places::are_spelt(&places::guarded(path, *kind, facts), &spelt)
+                    && pattern.as_ref().is_none_or(|pattern| self.path_matches(pattern, path, facts))
             }),
             (Part::Address(_) | Part::Arguments(_), None) => true,
             (Part::Address(address), Some(pattern)) => pattern.allows_address(address),

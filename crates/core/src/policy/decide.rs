@@ -274,7 +274,7 @@ pub fn decide(reading: &Reading<'_>, situation: Situation<'_>) -> Judgement {
     let guarded =
         parts.iter().enumerate().filter(|(at, _)| allows[*at].is_empty()).find_map(|(_, part)| match part {
             Part::File { kind, lies: Some(lies), .. } => {
-                lies.iter().find_map(|path| places::guarded(path, *kind, facts))
+                lies.iter().find_map(|path| places::guarded(path, *kind, facts).into_iter().next())
             }
             Part::Command(command) => commands::protected(command),
             _ => None,
@@ -355,7 +355,7 @@ pub(super) fn is_inside(part: &Part<'_>, facts: &Facts) -> bool {
 
 fn mode_allows_file(mode: Mode, kind: Kind, part: &Part<'_>, facts: &Facts) -> bool {
     let Part::File { lies, .. } = part else { return false };
-    let guarded = || lies.iter().flatten().any(|path| places::guarded(path, kind, facts).is_some());
+    let guarded = || lies.iter().flatten().any(|path| !places::guarded(path, kind, facts).is_empty());
     match mode.answer(kind) {
         mode::Answer::Allow => !guarded(),
         mode::Answer::AllowInside => is_inside(part, facts) && !guarded(),
