@@ -235,6 +235,70 @@ fn an_allow_rule_covers_a_place_that_is_protected_for_several_reasons_only_if_it
 }
 
 #[test]
+fn an_unknown_tool_that_names_a_protected_place_is_asked_about_unless_a_rule_names_the_place() {
+    let write = |path: &str| json!({ "path": path, "content": "x" });
+    let call = |mode: Mode, rules: &[&str], input: &Value| {
+        decided_in(mode, rules, Call::new("mcp__fs__write", input))
+    };
+    for input in [
+        write(".git/config"),
+        write("/work/src/../.git/hooks/pre-commit"),
+        write("~/.ssh/id_rsa"),
+        write(" .env"),
+        write("file:///work/.env"),
+        write("file:///work/%2eenv"),
+        write("c:\\work\\.env"),
+        json!({ "paths": ["a", ".env"] }),
+        json!({ "path": "a", "destination": ".git/hooks/post-merge" }),
+        json!({ "source": ".env", "destination": "a" }),
+        json!({ "files": [{ "filePath": ".claude/settings.json" }] }),
+        json!({ "files": { ".claude/settings.json": "{}" } }),
+        json!({ "edits": [{ "target_file": ".mcp.json" }] }),
+    ] {
+        assert_eq!(call(Mode::BypassPermissions, &[], &input), Decision::Ask, "{input}");
+        for rule in ["allow mcp__fs__*", "allow @unknown", "allow *", "allow mcp__fs__write(path=*)"] {
+            assert_eq!(call(Mode::Default, &[rule], &input), Decision::Ask, "{rule} {input}");
+        }
+    }
+    for input in [
+        write("src/a.rs"),
+        write("https://example.org/.github/x"),
+        json!({ "path": "a", "content": "see .env" }),
+        json!({ "query": ".git/config" }),
+        json!({}),
+    ] {
+        assert_eq!(call(Mode::BypassPermissions, &[], &input), Decision::Allow, "{input}");
+        assert_eq!(call(Mode::Default, &["allow mcp__fs__*"], &input), Decision::Allow, "{input}");
+    }
+    for (rule, input, decision) in [
+        ("allow mcp__fs__write(path=.env)", write(".env"), Decision::Allow),
+        ("allow mcp__fs__write(path=*/.env)", write("src/.env"), Decision::Allow),
+        ("allow mcp__fs__write(path=*.env)", write("src/.env"), Decision::Ask),
+        ("allow mcp__fs__write(path=.git/*)", write(".git/config"), Decision::Ask),
+        (
+            "allow mcp__fs__write(path=.env)",
+            json!({ "path": ".env", "destination": ".env.local" }),
+            Decision::Ask,
+        ),
+    ] {
+        assert_eq!(call(Mode::Default, &[rule], &input), decision, "{rule} {input}");
+    }
+}
+
+#[test]
+fn a_link_of_an_unknown_tool_counts_where_it_leads() {
+    let input = json!({ "path": "link" });
+    let reading = Reading::of(Call::new("mcp__fs__write", &input));
+    let place = Place { lies: vec!["/work/.git/hooks/pre-commit".into()], is_ordinary: true };
+    let facts = Facts { places: [("link".to_owned(), place)].into(), ..facts(&reading) };
+    let mode = Mode::BypassPermissions;
+    let judged =
+        decide(&reading, Situation { session: None, mode, rules: &[], facts: &facts, now: Millis(0) });
+    assert_eq!(judged.decision, Decision::Ask);
+    assert!(judged.risk.reasons.contains(&"`.git` belongs to version control".to_owned()), "{judged:?}");
+}
+
+#[test]
 fn a_tool_that_reads_something_that_is_not_understood_is_asked_about() {
     for (tool, input, decision) in [
         ("Grep", json!({ "pattern": "x", "-n": true, "output_mode": "content" }), Decision::Allow),

@@ -124,7 +124,7 @@ impl RuleSet {
                     None => return self.rules.iter().collect(),
                 },
                 Part::Unreadable | Part::Unseen => return self.rules.iter().collect(),
-                Part::File { .. } | Part::Address(_) | Part::Arguments(_) => {}
+                Part::File { .. } | Part::Address(_) | Part::Arguments { .. } => {}
             }
         }
         let named = names.iter().filter_map(|name| self.by_program.get(name)).flatten();
@@ -277,7 +277,8 @@ pub fn decide(reading: &Reading<'_>, situation: Situation<'_>) -> Judgement {
                 lies.iter().find_map(|path| places::guarded(path, *kind, facts).into_iter().next())
             }
             Part::Command(command) => commands::protected(command),
-            _ => None,
+            Part::Arguments { guarded, .. } => guarded.iter().find_map(|found| found.places.first().cloned()),
+            Part::Unreadable | Part::Unseen | Part::File { lies: None, .. } | Part::Address(_) => None,
         });
     if let Some((place, name)) = guarded {
         return ask(&[], format!("`{name}` belongs to {}: no mode allows such a call", place.describe()));

@@ -85,7 +85,12 @@ pub fn of(reading: &Reading<'_>, parts: &[Part<'_>], facts: &Facts) -> Risk {
                 let level = if *kind == Kind::Read { Level::Medium } else { Level::High };
                 found.add(level, "does not say clearly which file it names");
             }
-            Part::Address(_) | Part::Arguments(_) => {}
+            Part::Arguments { guarded, .. } => {
+                for (place, name) in guarded.iter().flat_map(|found| &found.places) {
+                    found.belongs(*place, name);
+                }
+            }
+            Part::Address(_) => {}
         }
     }
     found.reasons.truncate(REASONS);

@@ -132,7 +132,7 @@ static BY_NAME: LazyLock<HashMap<&str, Kind>> = LazyLock::new(|| {
 const COMMAND_KEYS: [&str; 4] = ["command", "cmd", "script", "commandLine"];
 
 /// Where calls name files, in the spellings of different agents.
-const FILE_KEYS: [&str; 16] = [
+pub(super) const FILE_KEYS: [&str; 16] = [
     "file_path",
     "filePath",
     "filepath",
