@@ -299,6 +299,22 @@ fn a_link_of_an_unknown_tool_counts_where_it_leads() {
 }
 
 #[test]
+fn the_words_that_a_call_gives_beside_its_program_count() {
+    let run = |rules: &[&str], input: Value| decided(rules, "execute", &input);
+    let git = |args: Value| json!({ "command": "git", "args": args });
+    for rule in ["allow execute(git)", "allow execute(git status)"] {
+        assert_eq!(run(&[rule], git(json!(["push", "--force"]))), Decision::Ask, "{rule}");
+    }
+    assert_eq!(run(&["allow execute(git status)"], git(json!(["status"]))), Decision::Allow);
+    assert_eq!(run(&["deny execute(git push --force)"], git(json!(["push", "-f"]))), Decision::Deny);
+    let allows = ["allow execute(git *)", "allow execute(git)"];
+    for args in [json!("push --force"), json!({ "0": "push" }), json!(["push", 1])] {
+        assert_eq!(run(&allows, git(args.clone())), Decision::Ask, "{args}");
+    }
+    assert_eq!(run(&allows, json!({ "command": "git status #", "args": ["; rm -r x"] })), Decision::Ask);
+}
+
+#[test]
 fn a_tool_that_reads_something_that_is_not_understood_is_asked_about() {
     for (tool, input, decision) in [
         ("Grep", json!({ "pattern": "x", "-n": true, "output_mode": "content" }), Decision::Allow),
