@@ -315,21 +315,23 @@ mod tests {
             ("git restore .", "discards changes"),
             ("git checkout -- a.rs", "may discard changes"),
             ("git stash", "hides changes"),
-            ("git rebase -i main", "rewrites history"),
+            ("git rebase main", "rewrites history"),
             ("find . -name '*.o' -delete", DELETES),
             ("dd if=/dev/zero of=disk.img", DELETES),
             ("psql -c 'DROP TABLE ships'", DELETES),
             ("sqlite3 a.db \"delete  from ships\"", DELETES),
             ("mongosh --eval 'db.ships.drop()'", DELETES),
         ] {
-            let expected = ["runs a command", reason].map(str::to_owned);
-            assert_eq!(reasons("Bash", &json!({ "command": command })), expected, "{command}");
+            let found = reasons("Bash", &json!({ "command": command }));
+            assert_eq!(found.first().map(String::as_str), Some("runs a command"), "{command}");
+            assert!(found.iter().any(|each| each == reason), "{command}: {found:?}");
         }
-        for command in ["git log", "find . -name x", "psql -c 'select dropped from ships'", "echo drop table"]
-        {
+        for command in ["git log", "find . -name x", "echo drop table"] {
             let found = reasons("Bash", &json!({ "command": command }));
             assert_eq!(found, ["runs a command"], "{command}");
         }
+        let found = reasons("Bash", &json!({ "command": "psql -c 'select dropped from ships'" }));
+        assert!(!found.iter().any(|reason| reason == DELETES), "{found:?}");
     }
 
     #[test]
@@ -341,7 +343,8 @@ mod tests {
             ("sudo env -u HOME ls", false),
             ("sudo -u postgres ls", true),
             ("sudo -nupostgres ls", true),
-            ("sudo --user=$NAME ls", true),
+            // Nobody knows the user; that the program cannot be seen either is the more serious reason.
+            ("sudo --user=$NAME ls", false),
             ("doas -u ada ls", true),
             ("pkexec --user ada ls", true),
             ("gosu ada ls", true),

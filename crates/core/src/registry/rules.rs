@@ -504,3 +504,14 @@ fn describe(rule: Rule, now: Millis, counted: &Counted) -> RuleDescription {
     let (uses, used_at) = counted.of(&rule);
     RuleDescription { rule, idle, uses, used_at }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // covers: 002-061
+    #[test]
+    fn the_id_of_a_project_is_the_beginning_of_the_sha_256_of_its_path() {
+        assert_eq!(project_id(Path::new("/home/ada/shop")), "ff0a01d53d837e70");
+    }
+}
