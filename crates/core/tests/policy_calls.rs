@@ -10,7 +10,7 @@ use portolan_core::{
         Call, Decision, Effect, Facts, Mode, Reading, Rule, RuleDraft, RuleId, RuleScope, RuleSet, Situation,
         decide,
         facts::Place,
-        rule::ScopeDraft,
+        rule::{Example, Identity, ScopeDraft},
     },
 };
 use serde_json::{Value, json};
@@ -312,6 +312,46 @@ fn the_words_that_a_call_gives_beside_its_program_count() {
         assert_eq!(run(&allows, git(args.clone())), Decision::Ask, "{args}");
     }
     assert_eq!(run(&allows, json!({ "command": "git status #", "args": ["; rm -r x"] })), Decision::Ask);
+}
+
+#[test]
+fn an_allow_rule_whose_examples_no_longer_hold_is_not_in_force_and_a_deny_rule_stays() {
+    let example = |command: &str| Example { tool: "Bash".into(), input: json!({ "command": command }) };
+    let with_examples = |effect, matches: &str, not: &str| Rule {
+        matches: vec![example(matches)],
+        does_not_match: vec![example(not)],
+        ..rule(0, effect, "Bash(git status)")
+    };
+    for (effect, wrong, right) in [
+        (Effect::Allow, Decision::Ask, Decision::Allow),
+        (Effect::Deny, Decision::Deny, Decision::Deny),
+        (Effect::Ask, Decision::Ask, Decision::Ask),
+    ] {
+        for (matches, not, expected) in [
+            ("git status", "git push", right),
+            ("git push", "git log", wrong),
+            ("git status", "git  status", wrong),
+        ] {
+            let (set, left_out) = RuleSet::new([with_examples(effect, matches, not)]);
+            let is_left_out = effect == Effect::Allow && expected == wrong;
+            assert_eq!(left_out.len(), usize::from(is_left_out), "{effect} {matches} {not}");
+            let input = json!({ "command": "git status" });
+            let reading = Reading::of(Call::new("Bash", &input));
+            let (facts, mode) = (facts(&reading), Mode::Default);
+            let situation = Situation { session: None, mode, rules: &[&set], facts: &facts, now: Millis(0) };
+            assert_eq!(decide(&reading, situation).decision, expected, "{effect} {matches} {not}");
+        }
+    }
+    let of_project = Rule {
+        scope: RuleScope::Project {
+            id: "p".into(),
+            folder: "/work".into(),
+            identity: Identity { device: 1, inode: 1 },
+        },
+        matches: vec![Example { tool: "Edit".into(), input: json!({ "file_path": "src/a.rs" }) }],
+        ..rule(0, Effect::Allow, "Edit(src/**)")
+    };
+    assert_eq!(RuleSet::new([of_project]).1, [], "an example is a call in any project");
 }
 
 #[test]

@@ -8,7 +8,7 @@ use std::collections::{HashMap, HashSet};
 use serde::{Deserialize, Serialize};
 
 use super::{
-    commands,
+    check, commands,
     cover::{Cover, Named, Part, Ready},
     facts::{Facts, Standing},
     mode::{self, Mode},
@@ -92,15 +92,16 @@ pub struct RuleSet {
 }
 
 impl RuleSet {
-    /// The set of these rules. One that cannot be read any more is left out, and its id is given back.
+    /// The set of these rules. One that cannot be read any more, and an allow whose examples no longer hold, is left out,
+    /// and its id is given back.
     pub fn new(rules: impl IntoIterator<Item = Rule>) -> (Self, Vec<RuleId>) {
-        let mut unreadable = Vec::new();
+        let mut left_out = Vec::new();
         let mut ready = Vec::new();
         for rule in rules {
             let id = rule.rule.clone();
-            match Ready::new(rule) {
+            match check::stored(rule) {
                 Ok(rule) => ready.push(rule),
-                Err(_) => unreadable.push(id),
+                Err(_) => left_out.push(id),
             }
         }
         let mut set = Self { rules: ready, by_program: HashMap::new(), other: Vec::new() };
@@ -110,7 +111,7 @@ impl RuleSet {
                 None => set.other.push(number),
             }
         }
-        (set, unreadable)
+        (set, left_out)
     }
 
     /// The rules that can be about a call with these parts. A command names few programs, so most rules are never looked
