@@ -275,6 +275,25 @@ async fn a_simulation_of_a_rule_for_a_project_looks_only_at_requests_in_the_proj
     assert_eq!((found.requests, found.covered, covered), (3, 2, sessions));
 }
 
+#[tokio::test]
+async fn the_tools_that_a_session_was_created_with_count_when_its_rules_are_listed_and_tried() {
+    let world = World::new().await;
+    let spec = SessionSpec { allowed_tools: vec!["Bash(make)".into()], ..common::spec() };
+    let made = world.registry.create(&owner(), CommandId::random(), spec).await.expect("a session");
+    let puppet = world.puppet().await;
+    puppet.ready().await;
+    let session = made.session;
+    let mut reader = world.attach(session, Start::After(Seq::ZERO)).await;
+    ask(&puppet, "1", "make").await;
+    let allowed = decided(reader.until(is_request).await);
+    assert_eq!(allowed, Some(("allow", "rule allow Bash(make)".into())));
+    assert_eq!(decision(&world, "make", Some(session)).await, Decision::Allow);
+    assert_eq!(decision(&world, "make", None).await, Decision::Ask);
+    let listed = world.registry.rules(&owner(), Some(session)).await.expect("rules");
+    let listed: Vec<_> = listed.iter().map(|known| (known.rule.line(), known.uses)).collect();
+    assert_eq!(listed, [("allow Bash(make)".into(), 1)]);
+}
+
 /// The decision that the agent is told without anyone seeing it.
 async fn checked(puppet: &mut Strings) -> (String, Decision) {
     match puppet.told().await.order {

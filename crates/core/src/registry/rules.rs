@@ -21,7 +21,7 @@ use crate::{
     },
     ports::{Page, SessionQuery},
     request::{Answer, Ask, Outcome, Request},
-    session::state::State,
+    session::{machine::allowed_tools, state::State},
 };
 use sha2::{Digest as _, Sha256};
 
@@ -172,9 +172,14 @@ impl Here {
             session: Some(state.summary.session),
             folder: state.summary.cwd.clone(),
             mode: state.capabilities.meaning(state.summary.mode.as_deref()),
-            own: RuleSet::new(state.session_rules.iter().cloned()).0,
+            own: RuleSet::new(of_session(state)).0,
         }
     }
+}
+
+/// The rules of a session, with the tools that it was created with.
+fn of_session(state: &State) -> impl Iterator<Item = Rule> {
+    state.session_rules.iter().cloned().chain(allowed_tools(state))
 }
 
 impl Registry {
@@ -190,7 +195,7 @@ impl Registry {
             rules.extend(self.shared.daemon.log().state().rules.iter().cloned());
         }
         if let Some(session) = session {
-            rules.extend(self.snapshot(who, session).await?.state.session_rules.iter().cloned());
+            rules.extend(of_session(&self.snapshot(who, session).await?.state));
             rules.extend(self.lent_to(session).rules.iter().cloned());
         }
         let now = self.shared.clock.now();
