@@ -59,7 +59,7 @@ fn decided(rules: &[&str], tool: &str, input: &Value) -> Decision {
     decided_in(Mode::Default, rules, Call::new(tool, input))
 }
 
-// covers: 004-042
+// covers: 002-063
 #[test]
 fn a_rule_for_a_host_covers_every_spelling_of_the_host() {
     let fetch = |rules: &[&str], url: &str| decided(rules, "WebFetch", &json!({ "url": url }));
@@ -102,7 +102,7 @@ fn an_allow_rule_for_a_host_covers_no_address_that_hides_its_host() {
     }
 }
 
-// covers: 004-042
+// covers: 002-063
 #[test]
 fn an_allow_rule_does_not_look_through_a_program_outside_the_folders_of_the_system() {
     let run = |rules: &[&str], command: &str| decided(rules, "Bash", &json!({ "command": command }));
@@ -132,7 +132,7 @@ fn an_allow_rule_does_not_look_through_a_program_outside_the_folders_of_the_syst
     );
 }
 
-// covers: 004-042
+// covers: 002-063
 #[test]
 fn the_folder_in_which_a_command_runs_decides_where_its_files_lie() {
     let run = |rules: &[&str], mode: Mode, command: &str, folder: &str| {

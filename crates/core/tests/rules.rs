@@ -417,7 +417,6 @@ async fn work_within_an_approved_call_is_compared_with_rules_again() {
     assert_eq!(decided(reader.until(is_request).await), None, "a call that nobody allowed");
 }
 
-// covers: 004-042
 #[tokio::test]
 async fn the_approval_of_a_mode_covers_only_what_the_mode_would_allow_anyway() {
     let world = World::new().await;
