@@ -90,7 +90,7 @@ async fn a_pending_approval_says_what_is_asked_where_since_when_and_until_when()
     assert_eq!(snapshot.state.requests, [*request]);
 }
 
-// covers: 002-059, 002-065, 002-072
+// covers: 002-065, 002-072
 #[tokio::test]
 async fn a_decision_carries_an_input_a_message_a_stop_or_a_rule_and_only_a_scope_makes_a_rule() {
     let world = World::new().await;
@@ -163,21 +163,36 @@ async fn an_approval_that_nobody_answers_in_time_is_denied_for_everybody_and_the
 
 // covers: 002-077
 #[tokio::test]
-async fn an_interrupt_settles_every_pending_approval_for_every_client() {
-    let world = World::new().await;
-    let (session, puppet) = world.session().await;
-    puppet.say(Report::TurnStarted { origin: TurnOrigin::Agent }).await;
-    let first = asked(&world, session, &puppet, "1").await.request;
-    let second = asked(&world, session, &puppet, "2").await.request;
-    let mut reader = world.attach(session, Start::After(Seq::ZERO)).await;
-    let interrupt = Action::Interrupt;
-    world.registry.submit(&owner(), session, CommandId::random(), interrupt).await.expect("an interrupt");
-    let is_last = |event: &Event| matches!(event, Event::RequestClosed { request, .. } if *request == second);
-    reader.until(is_last).await;
-    let interrupted = |event: &Event| match event {
-        Event::RequestClosed { request, outcome: Outcome::Interrupted { .. } } => Some(*request),
-        _ => None,
-    };
-    let settled: Vec<_> = reader.seen.iter().filter_map(|(_, event)| interrupted(event)).collect();
-    assert_eq!(settled, [first, second]);
+async fn an_interrupt_or_a_stop_settles_every_pending_approval_for_every_client() {
+    for end in [Action::Interrupt, Action::Stop] {
+        let world = World::new().await;
+        let (session, puppet) = world.session().await;
+        puppet.say(Report::TurnStarted { origin: TurnOrigin::Agent }).await;
+        let first = asked(&world, session, &puppet, "1").await.request;
+        let second = asked(&world, session, &puppet, "2").await.request;
+        let mut readers = Vec::new();
+        for _ in 0..2 {
+            readers.push(world.attach(session, Start::After(Seq::ZERO)).await);
+        }
+        world.registry.submit(&owner(), session, CommandId::random(), end.clone()).await.expect("taken in");
+        for reader in &mut readers {
+            let is_last =
+                |event: &Event| matches!(event, Event::RequestClosed { request, .. } if *request == second);
+            reader.until(is_last).await;
+            let settled = |event: &Event| match (event, &end) {
+                (
+                    Event::RequestClosed { request, outcome: Outcome::Interrupted { .. } },
+                    Action::Interrupt,
+                )
+                | (Event::RequestClosed { request, outcome: Outcome::AgentGone { .. } }, Action::Stop) => {
+                    Some(*request)
+                }
+                _ => None,
+            };
+            let settled: Vec<_> = reader.seen.iter().filter_map(|(_, event)| settled(event)).collect();
+            assert_eq!(settled, [first, second], "{end:?}");
+        }
+        let snapshot = world.registry.snapshot(&owner(), session).await.expect("a snapshot");
+        assert_eq!(snapshot.state.requests, []);
+    }
 }

@@ -4,9 +4,12 @@
 
 mod common;
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicI64, Ordering},
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicI64, Ordering},
+    },
+    time::Duration,
 };
 
 use common::{World, spec};
@@ -160,6 +163,26 @@ async fn a_budget_per_day_begins_again_on_the_next_day() {
     set(&world, draft).await;
     puppet.take_prompt().await;
     assert_eq!(made.budget.per, Some(Period::Day));
+}
+
+#[tokio::test(start_paused = true)]
+async fn prompts_that_wait_for_a_budget_per_day_go_on_at_midnight_by_themselves() {
+    let begin = tokio::time::Instant::now();
+    // One minute before midnight.
+    let start = 20_001 * DAY - 60_000;
+    let clock = Clock::new(move || Millis(start + begin.elapsed().as_millis() as i64));
+    let world = World::at(clock, Arc::new(MemoryStore::new()), Policy::default()).await;
+    let (session, mut puppet) = world.session().await;
+    set(&world, BudgetDraft { scope: BudgetScope::User, limits: turns(1), per: Some(Period::Day) }).await;
+    turn(&world, session, &mut puppet, 1.0, 1).await;
+    world.prompt(session, "tomorrow").await;
+    tokio::time::sleep(Duration::from_secs(58)).await;
+    assert!(puppet.instructions.try_recv().is_err(), "the day is not over");
+    let snapshot = world.registry.snapshot(&owner(), session).await.expect("a snapshot");
+    assert_eq!(snapshot.state.summary.queued, 1);
+    puppet.take_prompt().await;
+    let waited = begin.elapsed();
+    assert!((60..=61).contains(&waited.as_secs()), "{waited:?}");
 }
 
 #[tokio::test]

@@ -7,8 +7,10 @@ use std::path::PathBuf;
 use portolan_core::{
     Actor, Millis,
     policy::{
-        Call, Decision, Facts, Mode, Reading, Rule, RuleId, RuleScope, RuleSet, Situation, decide,
+        Call, Decision, Effect, Facts, Mode, Reading, Rule, RuleDraft, RuleId, RuleScope, RuleSet, Situation,
+        decide,
         facts::Place,
+        rule::{Example, Identity, ScopeDraft},
     },
 };
 use serde_json::{Value, json};
@@ -34,23 +36,16 @@ fn facts(reading: &Reading<'_>) -> Facts {
     }
 }
 
+fn rule(number: usize, effect: Effect, text: &str) -> Rule {
+    let draft = RuleDraft::new(effect, text, ScopeDraft::User);
+    draft.into_rule(RuleId(format!("rule{number}")), RuleScope::User, Millis(0), Actor::Daemon)
+}
+
 /// What is decided about a call, under rules such as `deny Bash(rm *)`.
 fn decided_in(mode: Mode, rules: &[&str], call: Call<'_>) -> Decision {
     let rule = |(number, line): (usize, &&str)| {
         let (effect, text) = line.split_once(' ').expect("an effect, then a tool");
-        Rule {
-            rule: RuleId(format!("rule{number}")),
-            effect: effect.parse().expect("an effect"),
-            text: text.to_owned(),
-            scope: RuleScope::User,
-            overridable: false,
-            expires_at: None,
-            comment: None,
-            made_at: Millis(0),
-            made_by: Actor::Daemon,
-            matches: vec![],
-            does_not_match: vec![],
-        }
+        rule(number, effect.parse().expect("an effect"), text)
     };
     let (rules, unreadable) = RuleSet::new(rules.iter().enumerate().map(rule));
     assert!(unreadable.is_empty(), "{unreadable:?}");
@@ -64,7 +59,7 @@ fn decided(rules: &[&str], tool: &str, input: &Value) -> Decision {
     decided_in(Mode::Default, rules, Call::new(tool, input))
 }
 
-// covers: 004-042
+// covers: 002-063
 #[test]
 fn a_rule_for_a_host_covers_every_spelling_of_the_host() {
     let fetch = |rules: &[&str], url: &str| decided(rules, "WebFetch", &json!({ "url": url }));
@@ -107,7 +102,7 @@ fn an_allow_rule_for_a_host_covers_no_address_that_hides_its_host() {
     }
 }
 
-// covers: 004-042
+// covers: 002-063
 #[test]
 fn an_allow_rule_does_not_look_through_a_program_outside_the_folders_of_the_system() {
     let run = |rules: &[&str], command: &str| decided(rules, "Bash", &json!({ "command": command }));
@@ -137,7 +132,7 @@ fn an_allow_rule_does_not_look_through_a_program_outside_the_folders_of_the_syst
     );
 }
 
-// covers: 004-042
+// covers: 002-063
 #[test]
 fn the_folder_in_which_a_command_runs_decides_where_its_files_lie() {
     let run = |rules: &[&str], mode: Mode, command: &str, folder: &str| {
@@ -185,6 +180,178 @@ fn a_folder_that_the_agent_names_beside_the_input_counts_for_every_path() {
     assert_eq!(call("Edit", &json!({ "file_path": "/work/a" })), Decision::Allow);
     assert_eq!(call("Read", &json!({ "file_path": "secret" })), Decision::Deny);
     assert_eq!(call("Grep", &json!({ "pattern": "x" })), Decision::Ask, "it searches /tmp");
+}
+
+#[test]
+fn a_secret_inside_another_protected_place_is_read_only_if_a_person_or_a_rule_that_names_it_says_so() {
+    let read = |mode: Mode, rules: &[&str], path: &str| {
+        let input = json!({ "file_path": path });
+        decided_in(mode, rules, Call::new("Read", &input))
+    };
+    for path in [
+        ".claude/.credentials.json",
+        ".devcontainer/.env",
+        ".github/.env",
+        ".config/x/id_rsa",
+        ".codex/auth.json",
+        ".gemini/oauth_creds.json",
+        ".local/share/opencode/auth.json",
+        ".config/gh/hosts.yml",
+        ".cargo/credentials.toml",
+        ".git/config",
+        ".npmrc",
+        ".ssh/HEAD",
+    ] {
+        assert_eq!(read(Mode::Default, &[], path), Decision::Ask, "{path}");
+        assert_eq!(read(Mode::BypassPermissions, &[], path), Decision::Ask, "{path}");
+        for rule in ["allow Read", "allow Read(**)", "allow @read(/work/**)"] {
+            assert_eq!(read(Mode::Default, &[rule], path), Decision::Ask, "{rule} {path}");
+        }
+        let named = format!("allow Read({path})");
+        assert_eq!(read(Mode::Default, &[&named], path), Decision::Allow, "{named}");
+    }
+    for path in [".claude/settings.json", ".github/workflows/ci.yml", ".git/HEAD", ".codex/config.toml"] {
+        assert_eq!(read(Mode::Default, &[], path), Decision::Allow, "{path} holds no secret");
+    }
+}
+
+#[test]
+fn an_allow_rule_covers_a_place_that_is_protected_for_several_reasons_only_if_it_names_each() {
+    let edit = |rule: &str, path: &str| decided(&[rule], "Edit", &json!({ "file_path": path }));
+    for (rule, path, decision) in [
+        ("allow Edit(.claude/**)", ".claude/settings.json", Decision::Allow),
+        ("allow Edit(.claude/**)", ".claude/.credentials.json", Decision::Ask),
+        ("allow Edit(**/.credentials.json)", ".claude/.credentials.json", Decision::Ask),
+        ("allow Edit(.claude/.credentials.json)", ".claude/.credentials.json", Decision::Allow),
+        ("allow Edit(.github/**)", ".github/.env", Decision::Ask),
+        ("allow Edit(.git/**)", ".git/hooks/pre-commit", Decision::Allow),
+        ("allow Edit(.git/**)", ".git/config", Decision::Ask),
+        ("allow Edit(.git/config)", ".git/config", Decision::Allow),
+        ("allow Edit(.ssh/**)", ".ssh/id_rsa", Decision::Allow),
+        ("allow Read(.claude/**)", ".claude/.credentials.json", Decision::Ask),
+    ] {
+        assert_eq!(edit(rule, path), decision, "{rule} {path}");
+    }
+}
+
+#[test]
+fn an_unknown_tool_that_names_a_protected_place_is_asked_about_unless_a_rule_names_the_place() {
+    let write = |path: &str| json!({ "path": path, "content": "x" });
+    let call = |mode: Mode, rules: &[&str], input: &Value| {
+        decided_in(mode, rules, Call::new("mcp__fs__write", input))
+    };
+    for input in [
+        write(".git/config"),
+        write("/work/src/../.git/hooks/pre-commit"),
+        write("~/.ssh/id_rsa"),
+        write(" .env"),
+        write("file:///work/.env"),
+        write("file:///work/%2eenv"),
+        write("c:\\work\\.env"),
+        json!({ "paths": ["a", ".env"] }),
+        json!({ "path": "a", "destination": ".git/hooks/post-merge" }),
+        json!({ "source": ".env", "destination": "a" }),
+        json!({ "files": [{ "filePath": ".claude/settings.json" }] }),
+        json!({ "files": { ".claude/settings.json": "{}" } }),
+        json!({ "edits": [{ "target_file": ".mcp.json" }] }),
+    ] {
+        assert_eq!(call(Mode::BypassPermissions, &[], &input), Decision::Ask, "{input}");
+        for rule in ["allow mcp__fs__*", "allow @unknown", "allow *", "allow mcp__fs__write(path=*)"] {
+            assert_eq!(call(Mode::Default, &[rule], &input), Decision::Ask, "{rule} {input}");
+        }
+    }
+    for input in [
+        write("src/a.rs"),
+        write("https://example.org/.github/x"),
+        json!({ "path": "a", "content": "see .env" }),
+        json!({ "query": ".git/config" }),
+        json!({}),
+    ] {
+        assert_eq!(call(Mode::BypassPermissions, &[], &input), Decision::Allow, "{input}");
+        assert_eq!(call(Mode::Default, &["allow mcp__fs__*"], &input), Decision::Allow, "{input}");
+    }
+    for (rule, input, decision) in [
+        ("allow mcp__fs__write(path=.env)", write(".env"), Decision::Allow),
+        ("allow mcp__fs__write(path=*/.env)", write("src/.env"), Decision::Allow),
+        ("allow mcp__fs__write(path=*.env)", write("src/.env"), Decision::Ask),
+        ("allow mcp__fs__write(path=.git/*)", write(".git/config"), Decision::Ask),
+        (
+            "allow mcp__fs__write(path=.env)",
+            json!({ "path": ".env", "destination": ".env.local" }),
+            Decision::Ask,
+        ),
+    ] {
+        assert_eq!(call(Mode::Default, &[rule], &input), decision, "{rule} {input}");
+    }
+}
+
+#[test]
+fn a_link_of_an_unknown_tool_counts_where_it_leads() {
+    let input = json!({ "path": "link" });
+    let reading = Reading::of(Call::new("mcp__fs__write", &input));
+    let place = Place { lies: vec!["/work/.git/hooks/pre-commit".into()], is_ordinary: true };
+    let facts = Facts { places: [("link".to_owned(), place)].into(), ..facts(&reading) };
+    let mode = Mode::BypassPermissions;
+    let judged =
+        decide(&reading, Situation { session: None, mode, rules: &[], facts: &facts, now: Millis(0) });
+    assert_eq!(judged.decision, Decision::Ask);
+    assert!(judged.risk.reasons.contains(&"`.git` belongs to version control".to_owned()), "{judged:?}");
+}
+
+#[test]
+fn the_words_that_a_call_gives_beside_its_program_count() {
+    let run = |rules: &[&str], input: Value| decided(rules, "execute", &input);
+    let git = |args: Value| json!({ "command": "git", "args": args });
+    for rule in ["allow execute(git)", "allow execute(git status)"] {
+        assert_eq!(run(&[rule], git(json!(["push", "--force"]))), Decision::Ask, "{rule}");
+    }
+    assert_eq!(run(&["allow execute(git status)"], git(json!(["status"]))), Decision::Allow);
+    assert_eq!(run(&["deny execute(git push --force)"], git(json!(["push", "-f"]))), Decision::Deny);
+    let allows = ["allow execute(git *)", "allow execute(git)"];
+    for args in [json!("push --force"), json!({ "0": "push" }), json!(["push", 1])] {
+        assert_eq!(run(&allows, git(args.clone())), Decision::Ask, "{args}");
+    }
+    assert_eq!(run(&allows, json!({ "command": "git status #", "args": ["; rm -r x"] })), Decision::Ask);
+}
+
+#[test]
+fn an_allow_rule_whose_examples_no_longer_hold_is_not_in_force_and_a_deny_rule_stays() {
+    let example = |command: &str| Example { tool: "Bash".into(), input: json!({ "command": command }) };
+    let with_examples = |effect, matches: &str, not: &str| Rule {
+        matches: vec![example(matches)],
+        does_not_match: vec![example(not)],
+        ..rule(0, effect, "Bash(git status)")
+    };
+    for (effect, wrong, right) in [
+        (Effect::Allow, Decision::Ask, Decision::Allow),
+        (Effect::Deny, Decision::Deny, Decision::Deny),
+        (Effect::Ask, Decision::Ask, Decision::Ask),
+    ] {
+        for (matches, not, expected) in [
+            ("git status", "git push", right),
+            ("git push", "git log", wrong),
+            ("git status", "git  status", wrong),
+        ] {
+            let (set, left_out) = RuleSet::new([with_examples(effect, matches, not)]);
+            let is_left_out = effect == Effect::Allow && expected == wrong;
+            assert_eq!(left_out.len(), usize::from(is_left_out), "{effect} {matches} {not}");
+            let input = json!({ "command": "git status" });
+            let reading = Reading::of(Call::new("Bash", &input));
+            let (facts, mode) = (facts(&reading), Mode::Default);
+            let situation = Situation { session: None, mode, rules: &[&set], facts: &facts, now: Millis(0) };
+            assert_eq!(decide(&reading, situation).decision, expected, "{effect} {matches} {not}");
+        }
+    }
+    let of_project = Rule {
+        scope: RuleScope::Project {
+            id: "p".into(),
+            folder: "/work".into(),
+            identity: Identity { device: 1, inode: 1 },
+        },
+        matches: vec![Example { tool: "Edit".into(), input: json!({ "file_path": "src/a.rs" }) }],
+        ..rule(0, Effect::Allow, "Edit(src/**)")
+    };
+    assert_eq!(RuleSet::new([of_project]).1, [], "an example is a call in any project");
 }
 
 #[test]

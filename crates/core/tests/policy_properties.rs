@@ -132,7 +132,6 @@ fn judged((tool, input): &(String, Value), rules: &[Rule], mode: Mode) -> Decisi
 proptest! {
     #![proptest_config(ProptestConfig { cases: 256, ..ProptestConfig::default() })]
 
-    // covers: 002-070
     #[test]
     fn the_order_of_rules_never_matters(
         (rules, shuffled) in rules().prop_flat_map(|rules| (Just(rules.clone()), Just(rules).prop_shuffle())),

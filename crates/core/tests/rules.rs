@@ -4,7 +4,10 @@
 
 mod common;
 
-use std::sync::Arc;
+use std::sync::{
+    Arc,
+    atomic::{AtomicI64, Ordering},
+};
 
 use common::World;
 use portolan_core::{
@@ -13,7 +16,7 @@ use portolan_core::{
     event::AgentInfo,
     log::delivery::Start,
     policy::{Decision, Effect, Mode, RuleDraft, RuleScope, rule::ScopeDraft},
-    ports::{Approval, Doer, Order, Report},
+    ports::{Approval, Clock, Doer, Order, Report},
     registry::Trial,
     request::{Answer, Outcome},
     session::machine::Policy,
@@ -217,6 +220,81 @@ async fn a_simulation_finds_the_requests_that_a_rule_would_have_answered() {
     assert_eq!(simulate(Effect::Deny, "Bash(git)").await, (3, 2, 2, 2));
 }
 
+/// A session in this folder in which a person has allowed a command.
+async fn session_with_a_request(world: &World, folder: &std::path::Path) -> SessionId {
+    let spec = SessionSpec { cwd: folder.to_owned(), ..common::spec() };
+    let made = world.registry.create(&owner(), CommandId::random(), spec).await.expect("a session");
+    let puppet = world.puppet().await;
+    puppet.ready().await;
+    let mut reader = world.attach(made.session, Start::After(Seq::ZERO)).await;
+    ask(&puppet, "1", "make").await;
+    let opened = reader.until(is_request).await;
+    let Event::RequestOpened { request } = opened else { panic!("{opened:?}") };
+    let answer = Action::Answer { request: request.request, digest: None, answer: Answer::allow() };
+    world.registry.submit(&owner(), made.session, CommandId::random(), answer).await.expect("answered");
+    made.session
+}
+
+#[tokio::test]
+async fn a_simulation_looks_only_at_requests_since_the_given_time() {
+    let now = Arc::new(AtomicI64::new(1_000_000));
+    let clock = Arc::clone(&now);
+    let clock = Clock::new(move || Millis(clock.load(Ordering::SeqCst)));
+    let world = World::at(clock, Arc::new(MemoryStore::new()), Policy::default()).await;
+    let folder = tempfile::tempdir().expect("a folder");
+    session_with_a_request(&world, folder.path()).await;
+    now.store(2_000_000, Ordering::SeqCst);
+    let later = session_with_a_request(&world, folder.path()).await;
+    let simulate = async |since: Option<i64>| {
+        let rule = draft(Effect::Allow, "Bash(make)", ScopeDraft::User);
+        let found = world.registry.simulate(&owner(), rule, since.map(Millis)).await.expect("a simulation");
+        (found.covered, found.sessions.iter().map(|found| found.session).collect::<Vec<_>>())
+    };
+    assert_eq!(simulate(None).await.0, 2);
+    assert_eq!(simulate(Some(1_000_000)).await.0, 2);
+    assert_eq!(simulate(Some(1_000_001)).await, (1, vec![later]));
+    assert_eq!(simulate(Some(2_000_001)).await, (0, vec![]));
+}
+
+#[tokio::test]
+async fn a_simulation_of_a_rule_for_a_project_looks_only_at_requests_in_the_project() {
+    let world = World::new().await;
+    let top = tempfile::tempdir().expect("a folder");
+    let folders = ["shop", "shop/web", "other"].map(|name| top.path().join(name));
+    let mut sessions = Vec::new();
+    for folder in &folders {
+        std::fs::create_dir(folder).expect("a folder");
+        sessions.push(session_with_a_request(&world, folder).await);
+    }
+    let scope = ScopeDraft::Project { folder: folders[0].clone() };
+    let rule = draft(Effect::Allow, "Bash(make)", scope);
+    let found = world.registry.simulate(&owner(), rule, None).await.expect("a simulation");
+    let mut covered: Vec<_> = found.sessions.iter().map(|found| found.session).collect();
+    covered.sort_unstable();
+    sessions.truncate(2);
+    sessions.sort_unstable();
+    assert_eq!((found.requests, found.covered, covered), (3, 2, sessions));
+}
+
+#[tokio::test]
+async fn the_tools_that_a_session_was_created_with_count_when_its_rules_are_listed_and_tried() {
+    let world = World::new().await;
+    let spec = SessionSpec { allowed_tools: vec!["Bash(make)".into()], ..common::spec() };
+    let made = world.registry.create(&owner(), CommandId::random(), spec).await.expect("a session");
+    let puppet = world.puppet().await;
+    puppet.ready().await;
+    let session = made.session;
+    let mut reader = world.attach(session, Start::After(Seq::ZERO)).await;
+    ask(&puppet, "1", "make").await;
+    let allowed = decided(reader.until(is_request).await);
+    assert_eq!(allowed, Some(("allow", "rule allow Bash(make)".into())));
+    assert_eq!(decision(&world, "make", Some(session)).await, Decision::Allow);
+    assert_eq!(decision(&world, "make", None).await, Decision::Ask);
+    let listed = world.registry.rules(&owner(), Some(session)).await.expect("rules");
+    let listed: Vec<_> = listed.iter().map(|known| (known.rule.line(), known.uses)).collect();
+    assert_eq!(listed, [("allow Bash(make)".into(), 1)]);
+}
+
 /// The decision that the agent is told without anyone seeing it.
 async fn checked(puppet: &mut Strings) -> (String, Decision) {
     match puppet.told().await.order {
@@ -251,6 +329,29 @@ async fn a_deny_rule_stops_a_call_that_the_agent_would_not_ask_about() {
     let told = puppet.told().await.order;
     let said = Answer::deny(Some("Denied by persisted rule for Read.".into()));
     assert!(matches!(told, Order::Answer { key, answer, .. } if key == "5" && answer == said));
+}
+
+#[tokio::test]
+async fn a_command_that_cannot_be_read_is_asked_about_if_a_rule_may_forbid_it_though_the_agent_would_not_ask()
+{
+    let world = World::new().await;
+    let (session, mut puppet) = world.session().await;
+    let mut reader = world.attach(session, Start::After(Seq::ZERO)).await;
+    let unreadable = || permission("Bash", json!({ "command": "echo 'x" }));
+    let allow = draft(Effect::Allow, "Bash(ls)", ScopeDraft::User);
+    world.registry.add_rule(&owner(), CommandId::random(), allow).await.expect("a rule");
+    puppet.unasked("1", unreadable(), Doer::Agent).await;
+    assert_eq!(checked(&mut puppet).await, ("1".into(), Decision::Allow), "no rule forbids anything");
+    let deny = draft(Effect::Deny, "Bash(rm *)", ScopeDraft::User);
+    world.registry.add_rule(&owner(), CommandId::random(), deny).await.expect("a rule");
+    puppet.unasked("2", unreadable(), Doer::Agent).await;
+    assert_eq!(checked(&mut puppet).await, ("2".into(), Decision::Ask));
+    puppet.open_request("3", unreadable(), None, None).await;
+    let asked = reader.until(is_request).await;
+    let Event::RequestOpened { request } = &asked else { panic!("{asked:?}") };
+    let judgement = request.policy.as_ref().expect("a judgement");
+    let lines: Vec<_> = judgement.rules.iter().map(|rule| rule.line.as_str()).collect();
+    assert_eq!((judgement.decision, lines), (Decision::Ask, vec!["deny Bash(rm *)"]));
 }
 
 #[tokio::test]
@@ -317,7 +418,6 @@ async fn work_within_an_approved_call_is_compared_with_rules_again() {
     assert_eq!(decided(reader.until(is_request).await), None, "a call that nobody allowed");
 }
 
-// covers: 004-042
 #[tokio::test]
 async fn the_approval_of_a_mode_covers_only_what_the_mode_would_allow_anyway() {
     let world = World::new().await;

@@ -32,8 +32,18 @@ pub fn draft(draft: &RuleDraft) -> Result<(), BadRule> {
         return bad(format!("a rule carries at most {EXAMPLES} examples"));
     }
     let rule = draft.clone().into_rule(RuleId(String::new()), RuleScope::User, Millis(0), Actor::Daemon);
-    let ready = Ready::new(rule)?;
-    for (examples, wanted) in [(&draft.matches, true), (&draft.does_not_match, false)] {
+    Ready::new(rule.clone())?;
+    examples(&rule)
+}
+
+/// Do the examples that a rule carries hold? The reason if not.
+fn examples(rule: &Rule) -> Result<(), BadRule> {
+    if rule.matches.is_empty() && rule.does_not_match.is_empty() {
+        return Ok(());
+    }
+    // An example is a call in any project, so relative patterns begin in the folder of the example.
+    let ready = Ready::new(Rule { scope: RuleScope::User, ..rule.clone() })?;
+    for (examples, wanted) in [(&rule.matches, true), (&rule.does_not_match, false)] {
         if let Some(wrong) = examples.iter().find(|example| covers(&ready, example) != wanted) {
             let input = wrong.input.to_string();
             let says = if wanted {
@@ -41,10 +51,20 @@ pub fn draft(draft: &RuleDraft) -> Result<(), BadRule> {
             } else {
                 "covers the example that it must not cover:"
             };
-            return bad(format!("`{}` {says} `{} {input}`", draft.text, wrong.tool));
+            return Err(BadRule(format!("`{}` {says} `{} {input}`", rule.text, wrong.tool)));
         }
     }
     Ok(())
+}
+
+/// Why a stored rule is not in force. An allow rule whose examples no longer hold would allow something else than its
+/// author has checked; a deny or an ask stays in force, since without it more would happen.
+pub fn stored(rule: Rule) -> Result<Ready, BadRule> {
+    let ready = Ready::new(rule)?;
+    if ready.rule.effect == Effect::Allow {
+        examples(&ready.rule)?;
+    }
+    Ok(ready)
 }
 
 /// Does a rule cover an example? Relative paths of an example lie in the session's folder, which has no links.

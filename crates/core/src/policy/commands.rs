@@ -1,6 +1,6 @@
 //! Commands: which commands of a command line a pattern covers, which only read, and which name a protected place.
 
-use portolan_shell::{Command, Hidden, PatternPiece, PatternWord, Word, WrapperKind};
+use portolan_shell::{Command, Folder, Hidden, PatternPiece, PatternWord, Word, WrapperKind};
 
 use super::{
     cover::Cover,
@@ -405,7 +405,11 @@ fn protected_word(command: &Command, word: &Word) -> Option<(Kind, String)> {
         let sub = command.words.get(1).map(text).unwrap_or_default();
         only_reads(command) || (program == "git" && GIT_NAMERS.split(' ').any(|namer| namer == sub))
     };
-    words::protected(word, |kind| matches!(kind, Kind::Credentials | Kind::Portolan) || !harmless())
+    let folder = match &command.folder {
+        Folder::Known(folder) => folder.as_str(),
+        Folder::Unknown => "",
+    };
+    words::protected(word, folder, |kind| kind.is_secret() || !harmless())
 }
 
 /// The words of a command behind its program, as far as they are known.

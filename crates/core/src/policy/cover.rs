@@ -57,7 +57,21 @@ pub enum Part<'a> {
     /// An address on the network.
     Address(&'a str),
     /// The arguments of an unknown tool.
-    Arguments(&'a Value),
+    Arguments {
+        /// All of them.
+        input: &'a Value,
+        /// Those that seem to name protected places.
+        guarded: Vec<Guarded<'a>>,
+    },
+}
+
+/// An argument of an unknown tool that seems to name a protected place.
+#[derive(Clone, Debug)]
+pub struct Guarded<'a> {
+    /// The key under which it stands.
+    pub key: &'a str,
+    /// The protected names.
+    pub places: Vec<(places::Kind, String)>,
 }
 
 /// A command, and the files that it names once a rule asks for them.
@@ -267,7 +281,7 @@ impl Ready {
                 if pattern.path.as_ref().is_some_and(reaches) { Cover::Maybe } else { Cover::No }
             }
             Part::Address(address) => pattern.touches_address(address),
-            Part::Arguments(input) => sure(match &pattern.argument {
+            Part::Arguments { input, .. } => sure(match &pattern.argument {
                 Some((key, value)) => {
                     input.get(key).is_some_and(|found| glob::matches(value, &as_text(found)))
                 }
@@ -298,14 +312,19 @@ impl Ready {
                 let spelt = |name: &str| {
                     pattern.as_ref().and_then(|p| p.path.as_ref()).is_some_and(|glob| glob.spells(name))
                 };
-                let protected = places::guarded(path, *kind, facts).is_some_and(|(_, name)| !spelt(&name));
-                !protected && pattern.as_ref().is_none_or(|pattern| self.path_matches(pattern, path, facts))
+                places::are_spelt(&places::guarded(path, *kind, facts), &spelt)
+                    && pattern.as_ref().is_none_or(|pattern| self.path_matches(pattern, path, facts))
             }),
-            (Part::Address(_) | Part::Arguments(_), None) => true,
+            (Part::Address(_), None) => true,
+            (Part::Arguments { guarded, .. }, None) => guarded.is_empty(),
             (Part::Address(address), Some(pattern)) => pattern.allows_address(address),
-            (Part::Arguments(input), Some(pattern)) => match &pattern.argument {
+            (Part::Arguments { input, guarded }, Some(pattern)) => match &pattern.argument {
                 Some((key, value)) => {
+                    let spells = |name: &str| glob::spell(value.split('/'), name);
+                    let is_spelt =
+                        |found: &Guarded<'_>| found.key == key && places::are_spelt(&found.places, &spells);
                     input.get(key).is_some_and(|found| glob::matches(value, &as_text(found)))
+                        && guarded.iter().all(is_spelt)
                 }
                 None => false,
             },

@@ -8,7 +8,7 @@ use std::collections::{HashMap, HashSet};
 use serde::{Deserialize, Serialize};
 
 use super::{
-    commands,
+    check, commands,
     cover::{Cover, Named, Part, Ready},
     facts::{Facts, Standing},
     mode::{self, Mode},
@@ -92,15 +92,16 @@ pub struct RuleSet {
 }
 
 impl RuleSet {
-    /// The set of these rules. One that cannot be read any more is left out, and its id is given back.
+    /// The set of these rules. One that cannot be read any more, and an allow whose examples no longer hold, is left out,
+    /// and its id is given back.
     pub fn new(rules: impl IntoIterator<Item = Rule>) -> (Self, Vec<RuleId>) {
-        let mut unreadable = Vec::new();
+        let mut left_out = Vec::new();
         let mut ready = Vec::new();
         for rule in rules {
             let id = rule.rule.clone();
-            match Ready::new(rule) {
+            match check::stored(rule) {
                 Ok(rule) => ready.push(rule),
-                Err(_) => unreadable.push(id),
+                Err(_) => left_out.push(id),
             }
         }
         let mut set = Self { rules: ready, by_program: HashMap::new(), other: Vec::new() };
@@ -110,7 +111,7 @@ impl RuleSet {
                 None => set.other.push(number),
             }
         }
-        (set, unreadable)
+        (set, left_out)
     }
 
     /// The rules that can be about a call with these parts. A command names few programs, so most rules are never looked
@@ -124,7 +125,7 @@ impl RuleSet {
                     None => return self.rules.iter().collect(),
                 },
                 Part::Unreadable | Part::Unseen => return self.rules.iter().collect(),
-                Part::File { .. } | Part::Address(_) | Part::Arguments(_) => {}
+                Part::File { .. } | Part::Address(_) | Part::Arguments { .. } => {}
             }
         }
         let named = names.iter().filter_map(|name| self.by_program.get(name)).flatten();
@@ -274,10 +275,11 @@ pub fn decide(reading: &Reading<'_>, situation: Situation<'_>) -> Judgement {
     let guarded =
         parts.iter().enumerate().filter(|(at, _)| allows[*at].is_empty()).find_map(|(_, part)| match part {
             Part::File { kind, lies: Some(lies), .. } => {
-                lies.iter().find_map(|path| places::guarded(path, *kind, facts))
+                lies.iter().find_map(|path| places::guarded(path, *kind, facts).into_iter().next())
             }
             Part::Command(command) => commands::protected(command),
-            _ => None,
+            Part::Arguments { guarded, .. } => guarded.iter().find_map(|found| found.places.first().cloned()),
+            Part::Unreadable | Part::Unseen | Part::File { lies: None, .. } | Part::Address(_) => None,
         });
     if let Some((place, name)) = guarded {
         return ask(&[], format!("`{name}` belongs to {}: no mode allows such a call", place.describe()));
@@ -355,7 +357,7 @@ pub(super) fn is_inside(part: &Part<'_>, facts: &Facts) -> bool {
 
 fn mode_allows_file(mode: Mode, kind: Kind, part: &Part<'_>, facts: &Facts) -> bool {
     let Part::File { lies, .. } = part else { return false };
-    let guarded = || lies.iter().flatten().any(|path| places::guarded(path, kind, facts).is_some());
+    let guarded = || lies.iter().flatten().any(|path| !places::guarded(path, kind, facts).is_empty());
     match mode.answer(kind) {
         mode::Answer::Allow => !guarded(),
         mode::Answer::AllowInside => is_inside(part, facts) && !guarded(),

@@ -168,10 +168,16 @@ impl PathGlob {
         !self.parts.iter().any(|part| part.contains(['*', '?']))
     }
 
-    /// Does the pattern spell this name, without `*` or `?`, as one of its parts?
+    /// Does the pattern spell this name, without `*` or `?`, as one of its parts? A name of several parts may have others
+    /// between them.
     pub fn spells(&self, name: &str) -> bool {
-        self.parts.iter().any(|part| part.eq_ignore_ascii_case(name))
+        spell(self.parts.iter().map(String::as_str), name)
     }
+}
+
+/// Do these parts of a pattern have every part of a name among them, in its order and without case?
+pub(super) fn spell<'a>(mut parts: impl Iterator<Item = &'a str>, name: &str) -> bool {
+    name.split('/').all(|wanted| parts.any(|part| part.eq_ignore_ascii_case(wanted)))
 }
 
 /// The parts of a pattern for paths, from the root on.

@@ -22,6 +22,7 @@ pub mod lent;
 mod mentions;
 pub mod mode;
 pub mod places;
+mod possible_files;
 pub mod reading;
 pub mod resolve;
 pub mod risk;

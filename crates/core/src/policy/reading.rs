@@ -3,10 +3,11 @@
 use portolan_shell::{Folder, Piece, Script, Target, Unknown};
 
 use super::{
-    cover::{Part, Run},
+    cover::{Guarded, Part, Run},
     decide::is_inside,
     facts::Facts,
     mentions,
+    possible_files::{self, PossibleFile},
     tool::{Call, Kind, WorksIn},
 };
 
@@ -17,6 +18,7 @@ pub struct Reading<'a> {
     works_in: WorksIn,
     script: Option<Result<Script, String>>,
     files: Option<Vec<String>>,
+    possible_files: Vec<PossibleFile>,
 }
 
 impl<'a> Reading<'a> {
@@ -31,12 +33,18 @@ impl<'a> Reading<'a> {
         let script = if kind == Kind::Run { call.command().map(read) } else { None };
         let files = if matches!(kind, Kind::Read | Kind::Edit) { call.files() } else { Some(vec![]) };
         let files = files.and_then(|files| files.into_iter().map(|file| works_in.path(file)).collect());
-        Self { call, works_in, script, files }
+        let possible_files = if matches!(kind, Kind::Unknown | Kind::Network) {
+            possible_files::of(&call, &works_in)
+        } else {
+            Vec::new()
+        };
+        Self { call, works_in, script, files, possible_files }
     }
 
     /// The paths whose real places must be known.
     pub fn paths(&self) -> Vec<String> {
         let mut paths = self.files.clone().unwrap_or_default();
+        paths.extend(self.possible_files.iter().filter_map(|file| file.path.clone()));
         if let Some(Ok(script)) = &self.script {
             paths.extend(script.parts.iter().filter_map(|part| match part {
                 portolan_shell::Part::Read(target) | portolan_shell::Part::Write(target) => {
@@ -118,15 +126,25 @@ impl<'a> Reading<'a> {
                 Some(files) => files.iter().map(|path| file(kind, path, false)).collect(),
             },
             Kind::Network => match self.call.addresses() {
-                addresses if addresses.is_empty() => vec![Part::Arguments(self.call.input)],
+                addresses if addresses.is_empty() => vec![self.arguments(facts)],
                 addresses => addresses.into_iter().map(Part::Address).collect(),
             },
-            Kind::Unknown => vec![Part::Arguments(self.call.input)],
+            Kind::Unknown => vec![self.arguments(facts)],
         }
     }
 }
 
 impl Reading<'_> {
+    /// The arguments of a tool of an unknown kind, which may read or change what they name.
+    fn arguments(&self, facts: &Facts) -> Part<'_> {
+        let files = self.possible_files.iter();
+        let guarded = files.map(|file| Guarded { key: &file.key, places: file.guarded(facts) });
+        Part::Arguments {
+            input: self.call.input,
+            guarded: guarded.filter(|guarded| !guarded.places.is_empty()).collect(),
+        }
+    }
+
     /// A command line that runs outside of the session's folder reads the folder in which it runs, as after a `cd`.
     fn elsewhere<'b>(&self, facts: &Facts, file: &dyn Fn(Kind, &str, bool) -> Part<'b>) -> Option<Part<'b>> {
         let folder = match &self.works_in {

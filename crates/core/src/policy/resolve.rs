@@ -206,7 +206,7 @@ mod tests {
             .decision
     }
 
-    // covers: 002-068
+    // covers: 002-069
     #[test]
     fn under_accept_edits_a_person_is_asked_about_what_is_no_file_of_its_own() {
         let (_temp, top) = shop();

@@ -69,8 +69,8 @@ pub fn of(reading: &Reading<'_>, parts: &[Part<'_>], facts: &Facts) -> Risk {
             Part::Unseen => found.add(Level::High, "does not say what it runs"),
             Part::File { kind, lies: Some(lies), .. } => {
                 for path in lies {
-                    if let Some((place, name)) = places::guarded(path, *kind, facts) {
-                        found.add(Level::High, format!("`{name}` belongs to {}", place.describe()));
+                    for (place, name) in places::guarded(path, *kind, facts) {
+                        found.belongs(place, &name);
                     }
                     if !facts.is_inside(path) {
                         let level = if *kind == Kind::Read { Level::Medium } else { Level::High };
@@ -85,7 +85,12 @@ pub fn of(reading: &Reading<'_>, parts: &[Part<'_>], facts: &Facts) -> Risk {
                 let level = if *kind == Kind::Read { Level::Medium } else { Level::High };
                 found.add(level, "does not say clearly which file it names");
             }
-            Part::Address(_) | Part::Arguments(_) => {}
+            Part::Arguments { guarded, .. } => {
+                for (place, name) in guarded.iter().flat_map(|found| &found.places) {
+                    found.belongs(*place, name);
+                }
+            }
+            Part::Address(_) => {}
         }
     }
     found.reasons.truncate(REASONS);
@@ -104,6 +109,10 @@ impl Found {
         if !self.reasons.contains(&reason) {
             self.reasons.push(reason);
         }
+    }
+
+    fn belongs(&mut self, place: places::Kind, name: &str) {
+        self.add(Level::High, format!("`{name}` belongs to {}", place.describe()));
     }
 }
 
@@ -229,7 +238,7 @@ fn command_reasons(command: &Command, reading: &Reading<'_>, facts: &Facts, foun
         found.add(Level::High, format!("`{}` changes what runs", assignment.name));
     }
     if let Some((place, name)) = commands::protected(command) {
-        found.add(Level::High, format!("`{name}` belongs to {}", place.describe()));
+        found.belongs(place, &name);
     }
     if leaves(command, facts) {
         found.add(Level::High, "leaves the session's folder");

@@ -131,8 +131,11 @@ static BY_NAME: LazyLock<HashMap<&str, Kind>> = LazyLock::new(|| {
 /// Where a call names its command.
 const COMMAND_KEYS: [&str; 4] = ["command", "cmd", "script", "commandLine"];
 
+/// Where a call names the words behind its command, if the command is only the program.
+const WORDS_KEYS: [&str; 3] = ["args", "arguments", "argv"];
+
 /// Where calls name files, in the spellings of different agents.
-const FILE_KEYS: [&str; 16] = [
+pub(super) const FILE_KEYS: [&str; 16] = [
     "file_path",
     "filePath",
     "filepath",
@@ -259,17 +262,24 @@ impl<'a> Call<'a> {
 
     /// The text of its command, as a shell reads it.
     pub fn command(&self) -> Option<String> {
-        let found =
-            COMMAND_KEYS.iter().find_map(|key| self.input.get(key).filter(|value| !value.is_null()))?;
-        match found {
-            Value::String(text) => Some(text.clone()),
+        let value =
+            |keys: &[&str]| keys.iter().find_map(|key| self.input.get(key).filter(|value| !value.is_null()));
+        let quoted_words = |words: &[Value]| {
+            let words: Option<Vec<String>> = words.iter().map(|word| Some(quoted(word.as_str()?))).collect();
+            words.map(|words| words.join(" "))
+        };
+        let (command, takes_words) = match value(&COMMAND_KEYS)? {
+            // Behind anything but plain words, nobody knows where further words go: behind a `#` to nowhere.
+            Value::String(text) => (text.clone(), text.chars().all(is_plain)),
             // A list of words is run without a shell.
-            Value::Array(words) => {
-                let words: Option<Vec<String>> =
-                    words.iter().map(|word| Some(quoted(word.as_str()?))).collect();
-                words.map(|words| words.join(" "))
-            }
-            _ => None,
+            Value::Array(words) => (quoted_words(words)?, true),
+            _ => return None,
+        };
+        match value(&WORDS_KEYS) {
+            None => Some(command),
+            Some(Value::Array(words)) if words.is_empty() => Some(command),
+            Some(Value::Array(words)) if takes_words => Some(format!("{command} {}", quoted_words(words)?)),
+            Some(_) => None,
         }
     }
 
@@ -397,6 +407,11 @@ fn names_of_glob(glob: &str) -> Option<Vec<String>> {
         left.extend(inside.split(',').map(|one| format!("{before}{one}{behind}")));
     }
     Some(names)
+}
+
+/// Does this character mean nothing but itself to every shell?
+fn is_plain(c: char) -> bool {
+    c.is_alphanumeric() || " /._-+=:,@%".contains(c)
 }
 
 /// One word for a shell that means exactly `text`.
@@ -567,6 +582,26 @@ mod tests {
             command(json!({"command": ["bash", "-lc", "echo 'a'"]})).as_deref(),
             Some("'bash' '-lc' 'echo '\\''a'\\'''")
         );
+        assert_eq!(
+            command(json!({"command": "git", "args": ["push", "--force"]})).as_deref(),
+            Some("git 'push' '--force'")
+        );
+        assert_eq!(
+            command(json!({"command": ["git"], "arguments": ["push"]})).as_deref(),
+            Some("'git' 'push'")
+        );
+        for none in [json!(null), json!([])] {
+            assert_eq!(
+                command(json!({"command": "git status", "args": none})).as_deref(),
+                Some("git status")
+            );
+        }
+        for unseen in [json!("push"), json!([1]), json!({"a": "push"}), json!(["push", ["--force"]])] {
+            assert_eq!(command(json!({"command": "git", "args": unseen})), None, "{unseen}");
+        }
+        for command_line in ["ls #", "ls\n", "ls; git", "echo 'x", "(git", "git\\"] {
+            assert_eq!(command(json!({"command": command_line, "args": ["push"]})), None, "{command_line}");
+        }
         assert_eq!(command(json!({"command": [1]})), None);
         assert_eq!(command(json!({})), None);
     }

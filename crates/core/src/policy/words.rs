@@ -41,19 +41,30 @@ pub(super) fn base(program: &str) -> &str {
 /// What stands between the names in a word: `--file=.env`, `-d@.env`, `HEAD:.env`, `a/.env`.
 const BETWEEN: [char; 5] = ['/', '=', ':', ',', '@'];
 
-/// The first protected name in a word that `counts`: one that the word spells, or may become by a wildcard.
-pub(super) fn protected(word: &Word, counts: impl Fn(Kind) -> bool) -> Option<(Kind, String)> {
+/// The first protected name in a word that `counts`: one that the word spells, or may become by a wildcard. A relative path
+/// begins in `folder`.
+pub(super) fn protected(word: &Word, folder: &str, counts: impl Fn(Kind) -> bool) -> Option<(Kind, String)> {
     let text = marked(word, WILDCARD);
     let find = |name: &str| {
         let found = places::of_name(name).map(|kind| (kind, name.to_owned()));
         found.filter(|(kind, _)| counts(*kind)).or_else(|| places::that_may_be(name, &counts))
     };
     let mut names = text.split(BETWEEN).filter(|name| !name.is_empty());
+    let all = names.clone();
     let first = names.next()?;
     // The value of a short option may be attached to its letter, or to several.
     let letters = first.starts_with('-') && !first.starts_with("--");
     let ends = first.char_indices().skip(2).filter(|_| letters).map(|(at, _)| &first[at..]);
-    std::iter::once(first).chain(ends).chain(names).find_map(find)
+    let one = std::iter::once(first).chain(ends).chain(names).find_map(find);
+    one.or_else(|| {
+        let is_relative =
+            !text.starts_with('/') && word.pieces.first() != Some(&Piece::Unknown(Unknown::Tilde));
+        let folder = folder.split('/').filter(|name| is_relative && !name.is_empty());
+        let of_word = folder.clone().count();
+        let names: Vec<&str> = folder.chain(all).collect();
+        let found = (names.len() > 1).then(|| places::that_may_be_below(&names, of_word)).flatten();
+        found.filter(|(kind, _)| counts(*kind))
+    })
 }
 
 #[cfg(test)]
@@ -67,7 +78,11 @@ mod tests {
     }
 
     fn found(text: &str) -> Option<String> {
-        protected(&word(text), |_| true).map(|(_, name)| name)
+        protected(&word(text), "", |_| true).map(|(_, name)| name)
+    }
+
+    fn secret(folder: &str, text: &str) -> Option<String> {
+        protected(&word(text), folder, Kind::is_secret).map(|(_, name)| name)
     }
 
     #[test]
@@ -89,6 +104,38 @@ mod tests {
             ("$X/.env", ".env"),
         ] {
             assert_eq!(found(text).as_deref(), Some(name), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_secret_is_found_by_its_name_and_the_folders_before_it() {
+        for (folder, text, name) in [
+            ("", ".codex/auth.json", ".codex/auth.json"),
+            ("", "~/.codex/auth.json", ".codex/auth.json"),
+            ("", "--file=~/.codex/auth.json", ".codex/auth.json"),
+            ("", ".codex/*th.json", ".codex/auth.json"),
+            ("", ".codex/*", ".codex/auth.json"),
+            ("", ".codex/$X", ".codex/auth.json"),
+            ("", ".co*x/auth.json", ".codex/auth.json"),
+            ("", ".git/modules/till/config", ".git/config"),
+            ("", ".claude/.credentials.json", ".credentials.json"),
+            (".codex", "auth.json", ".codex/auth.json"),
+            ("/home/ada/.config", "gh/hosts.yml", ".config/gh"),
+            ("", ".config/*/hosts.yml", ".config/gh"),
+        ] {
+            assert_eq!(secret(folder, text).as_deref(), Some(name), "{folder} {text}");
+        }
+        for (folder, text) in [
+            ("", "auth.json"),
+            ("", "src/auth.json"),
+            ("", ".codex/config.toml"),
+            ("", "$X/auth.json"),
+            ("", "*/config"),
+            (".codex", "/src/auth.json"),
+            (".codex", "config.toml"),
+            (".git/config", "x"),
+        ] {
+            assert_eq!(secret(folder, text), None, "{folder} {text}");
         }
     }
 

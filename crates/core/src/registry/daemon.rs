@@ -248,11 +248,12 @@ impl Daemon {
     }
 }
 
-/// The rules, ready to be compared. A rule that cannot be read is from a newer version: it decides nothing here.
+/// The rules, ready to be compared. A rule that cannot be read is from a newer version: it decides nothing here. Nor does
+/// an allow whose examples do not hold in this version.
 fn rule_set(state: &DaemonState) -> Arc<RuleSet> {
-    let (rules, unreadable) = RuleSet::new(state.rules.iter().cloned());
-    for rule in unreadable {
-        tracing::warn!(%rule, "a rule cannot be read and is not in force");
+    let (rules, left_out) = RuleSet::new(state.rules.iter().cloned());
+    for rule in left_out {
+        tracing::warn!(%rule, "a rule is not in force: it cannot be read, or its examples no longer hold");
     }
     Arc::new(rules)
 }

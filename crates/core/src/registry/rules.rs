@@ -24,7 +24,7 @@ use crate::{
         rule::{BadRule, RULES, ScopeDraft},
     },
     request::Ask,
-    session::state::State,
+    session::{machine::allowed_tools, state::State},
 };
 
 /// A rule with what is known of it now.
@@ -77,9 +77,14 @@ impl Here {
             session: Some(state.summary.session),
             folder: state.summary.cwd.clone(),
             mode: state.capabilities.meaning(state.summary.mode.as_deref()),
-            own: RuleSet::new(state.session_rules.iter().cloned()).0,
+            own: RuleSet::new(of_session(state)).0,
         }
     }
+}
+
+/// The rules of a session, with the tools that it was created with.
+fn of_session(state: &State) -> impl Iterator<Item = Rule> {
+    state.session_rules.iter().cloned().chain(allowed_tools(state))
 }
 
 impl Registry {
@@ -95,7 +100,7 @@ impl Registry {
             rules.extend(self.shared.daemon.log().state().rules.iter().cloned());
         }
         if let Some(session) = session {
-            rules.extend(self.snapshot(who, session).await?.state.session_rules.iter().cloned());
+            rules.extend(of_session(&self.snapshot(who, session).await?.state));
             rules.extend(self.lent_to(session).rules.iter().cloned());
         }
         let now = self.shared.clock.now();
@@ -266,7 +271,7 @@ pub fn project_id(folder: &Path) -> String {
     id
 }
 
-/// Whether a rule is in force now, by its time and by the folder at its path.
+/// Whether a rule is in force now, by its time, by the folder at its path, and by its examples.
 fn describe(rule: Rule, now: Millis, counted: &Counted) -> RuleDescription {
     let idle = match &rule.scope {
         _ if rule.is_expired(now) => Some("expired".to_owned()),
@@ -277,6 +282,50 @@ fn describe(rule: Rule, now: Millis, counted: &Counted) -> RuleDescription {
         },
         RuleScope::User | RuleScope::Session { .. } => None,
     };
+    let idle =
+        idle.or_else(|| check::stored(rule.clone()).err().map(|BadRule(why)| format!("not in force: {why}")));
     let (uses, used_at) = counted.of(&rule);
     RuleDescription { rule, idle, uses, used_at }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::{
+        Actor,
+        policy::{Effect, rule::Example},
+    };
+
+    // covers: 002-061
+    #[test]
+    fn the_id_of_a_project_is_the_beginning_of_the_sha_256_of_its_path() {
+        assert_eq!(project_id(Path::new("/home/ada/shop")), "ff0a01d53d837e70");
+    }
+
+    #[test]
+    fn a_rule_that_is_not_in_force_says_why() {
+        let example = |command: &str| Example { tool: "Bash".into(), input: json!({ "command": command }) };
+        let idle = |effect, text: &str, matches: &str| {
+            let draft = RuleDraft {
+                matches: vec![example(matches)],
+                ..RuleDraft::new(effect, text, ScopeDraft::User)
+            };
+            let rule = draft.into_rule(RuleId("r".into()), RuleScope::User, Millis(0), Actor::Daemon);
+            describe(rule, Millis(1), &Counted::default()).idle
+        };
+        assert_eq!(idle(Effect::Allow, "Bash(git status)", "git status"), None);
+        assert_eq!(
+            idle(Effect::Allow, "Bash(git status)", "git push").as_deref(),
+            Some(
+                "not in force: `Bash(git status)` does not cover its example `Bash {\"command\":\"git push\"}`"
+            )
+        );
+        assert_eq!(idle(Effect::Deny, "Bash(git status)", "git push"), None, "a deny stays in force");
+        assert_eq!(
+            idle(Effect::Deny, "Bash(git", "git").as_deref(),
+            Some("not in force: `Bash(git` needs a closing `)`")
+        );
+    }
 }

@@ -24,8 +24,8 @@ use std::{
     time::Duration,
 };
 
-pub(crate) use self::commands::masked;
 use self::memory::{Kept, Running};
+pub(crate) use self::{commands::masked, requests::allowed_tools};
 pub use self::{instructions::Unsettled, memory::Memory, rest::Rest};
 use super::{
     settle::{self, Left},

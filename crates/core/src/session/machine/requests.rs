@@ -294,7 +294,7 @@ impl Machine {
 }
 
 /// The tools that the session was created with, as rules of the session: so that nothing is allowed past policy.
-fn allowed_tools(state: &State) -> impl Iterator<Item = Rule> {
+pub(crate) fn allowed_tools(state: &State) -> impl Iterator<Item = Rule> {
     let Summary { session, created_at, .. } = state.summary;
     let rule = move |(number, tool): (usize, &String)| {
         let rule = Rule::of_session(session, Seq::ZERO, created_at, None, Effect::Allow, tool);

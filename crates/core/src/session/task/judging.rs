@@ -137,7 +137,6 @@ mod tests {
         Facts { folder: "/shop".into(), above, ..Facts::default() }
     }
 
-    // covers: 004-042
     #[tokio::test(start_paused = true)]
     async fn while_the_disk_does_not_answer_the_rules_of_a_project_forbid_and_do_not_allow() {
         use Decision::{Allow, Ask, Deny};

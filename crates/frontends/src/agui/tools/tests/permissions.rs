@@ -73,7 +73,6 @@ async fn lent(stand: &Stand, session: SessionId) -> usize {
     rules.iter().filter(|known| known.rule.text.starts_with(PREFIX)).count()
 }
 
-// covers: 004-042
 #[tokio::test]
 async fn an_offer_of_a_page_that_is_gone_allows_nothing() {
     let stand = Stand::new().await;
@@ -91,7 +90,6 @@ async fn an_offer_of_a_page_that_is_gone_allows_nothing() {
     );
 }
 
-// covers: 004-042
 #[tokio::test]
 async fn an_offer_to_an_agent_that_has_ended_allows_nothing() {
     let stand = Stand::new().await;
