@@ -395,7 +395,15 @@ impl Answer {
                 _ => &[],
             };
             match offered.iter().find(|option| option.id == chosen) {
-                None => return Err(format!("the agent offers no option `{chosen}` here")),
+                None if verdict == Verdict::Allow => {
+                    return Err(format!(
+                        "the option `{chosen}` is not offered here. Portolan passes on no approval that lasts, because \
+                         the agent would then act without asking; allow the request once, or let Portolan make a rule"
+                    ));
+                }
+                None => {
+                    return Err(format!("the option `{chosen}` is not offered here; deny without an option"));
+                }
                 Some(option) if option.verdict != verdict => {
                     return Err(format!(
                         "the option `{chosen}` (\u{201c}{}\u{201d}) contradicts the answer: one allows, the other denies",
