@@ -10,6 +10,7 @@ mod audit;
 mod budgets;
 mod create;
 mod daemon;
+mod edited;
 mod failing;
 mod held;
 pub(crate) mod ledger;
@@ -257,6 +258,7 @@ impl Registry {
             && !handle.log.state().summary.is_live()
         {
             self.shared.crew.require_room()?;
+        self.guard_edit(&handle, &action).await?;
         }
         let command = Command { key, by: who.actor(), action };
         match command.action {

@@ -159,7 +159,7 @@ impl SimulatedEnd {
 }
 
 /// Where a call is judged.
-struct Here {
+pub(super) struct Here {
     session: Option<SessionId>,
     folder: PathBuf,
     mode: Mode,
@@ -167,7 +167,7 @@ struct Here {
 }
 
 impl Here {
-    fn of(state: &State) -> Self {
+    pub(super) fn of(state: &State) -> Self {
         Self {
             session: Some(state.summary.session),
             folder: state.summary.cwd.clone(),
@@ -316,7 +316,7 @@ impl Registry {
         self.judge(Here::of(&state), open.ask.clone()).await
     }
 
-    async fn judge(&self, here: Here, ask: Ask) -> Result<Option<Judgement>, Refusal> {
+    pub(super) async fn judge(&self, here: Here, ask: Ask) -> Result<Option<Judgement>, Refusal> {
         let Here { session, folder, mode, own } = here;
         let lent = session.map(|session| self.lent_to(session)).unwrap_or_default();
         let (home, places) =
