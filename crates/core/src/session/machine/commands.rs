@@ -132,9 +132,10 @@ impl Machine {
                 book.append(
                     now,
                     Some(by.clone()),
-                    Event::RuleAdded { tool_name: rule.text.clone(), rule: Some(rule) },
+                    Event::RuleAdded { tool_name: rule.text.clone(), rule: Some(rule.clone()) },
                 );
                 return done(book);
+                self.note_unbound(book, now, std::iter::once(&*rule));
             }
             Action::SetDeadline { request, seconds } => {
                 let at = |seconds: u32| Millis(now.0 + i64::from(seconds) * 1000);

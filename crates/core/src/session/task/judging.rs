@@ -3,7 +3,12 @@
 //! The look is done on another thread and bounded in time. While the task waits for it, further reports of the agent wait
 //! too, so that their order stays; commands of people do not wait.
 
-use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, HashMap},
+    path::PathBuf,
+    sync::Arc,
+    time::Duration,
+};
 
 use super::{Task, Working};
 use crate::{
@@ -66,6 +71,15 @@ impl Task {
 
     /// Is there any rule that denies or asks?
     fn any_rule_forbids(&self) -> bool {
+    /// Tells the session of new rules that cannot stop its agent.
+    pub(super) fn note_rules(&self, working: &mut Working) {
+        let rules = Arc::clone(&self.rules.borrow());
+        let before = std::mem::replace(&mut working.noted, Arc::clone(&rules));
+        let before: HashMap<_, _> = before.iter().map(|rule| (&rule.rule, rule)).collect();
+        let added = rules.iter().filter(|rule| before.get(&rule.rule) != Some(rule));
+        self.machine.note_unbound(&mut self.log.book(), self.clock.now(), added);
+    }
+
         let forbids = |rule: &Rule| rule.effect != Effect::Allow;
         self.rules.borrow().iter().any(forbids) || self.log.state().session_rules.iter().any(forbids)
     }
