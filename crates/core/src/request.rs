@@ -9,7 +9,11 @@ use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{Actor, Generation, Millis, RequestId, event::FileChange, policy::Judgement};
+use crate::{
+    Actor, Generation, Millis, RequestId,
+    event::FileChange,
+    policy::{Judgement, rule::is_plain_name},
+};
 
 /// What an agent asks.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -416,6 +420,15 @@ impl Answer {
         match (self, ask) {
             (Self::Deny { .. }, _) => Ok(()),
             (Self::Allow { input: Some(input), .. }, Ask::Permission { .. }) if !input.is_object() => {
+            (Self::Allow { scope: Scope::Session, .. }, Ask::Permission { tool_name, .. })
+                if !is_plain_name(tool_name) =>
+            {
+                Err(format!(
+                    "`{}` is no plain name of a tool, so no rule can be made for exactly this tool; allow the request \
+                     once, or write a rule",
+                    crate::capabilities::shown(tool_name)
+                ))
+            }
                 Err("edited input must be an object".into())
             }
             (Self::Allow { .. }, Ask::Permission { .. } | Ask::Plan { .. }) => Ok(()),

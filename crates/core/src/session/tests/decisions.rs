@@ -130,6 +130,24 @@ fn an_option_fits_only_the_answer_that_it_belongs_to() {
 }
 
 #[test]
+#[test]
+fn always_is_refused_for_a_tool_whose_name_would_make_another_rule() {
+    let always = Answer::Allow { input: None, scope: Scope::Session, mode: None, option: None };
+    for name in ["*", "mcp__*", "@run", "Run a command", "Bash(ls)", "a\u{7}b"] {
+        let mut world = ready();
+        let request = world.ask(name);
+        let suggested = world.book.state().requests[0].suggested_rule.clone();
+        assert_eq!(suggested, None, "{name:?}");
+        let action = Action::Answer { request, digest: None, answer: always.clone() };
+        let refused = world.send(1, action).unwrap_err();
+        assert_eq!(refused.code, RefusalCode::Invalid);
+        assert!(refused.message.ends_with("allow the request once, or write a rule"), "{refused}");
+        assert_eq!((world.open(), world.book.state().session_rules.len()), (vec![request], 0));
+        world.send(1, yes(request)).unwrap();
+        assert_eq!(world.open(), [], "once is possible");
+    }
+}
+
 fn an_edited_input_is_only_for_agents_that_support_it() {
     let mut world = ready();
     let request = world.ask("Bash");
