@@ -5,7 +5,7 @@ use std::sync::Arc;
 use portolan_core::{
     Generation, SessionSpec,
     event::ResetReason,
-    ports::{Launch, ResumePoint},
+    ports::{Agent as _, Launch, ResumePoint},
 };
 use serde_json::{Value, json};
 
@@ -14,7 +14,7 @@ use crate::{
     Supervision,
     child::Program,
     claude::{
-        Config, Version, Way, launch,
+        Claude, Config, Version, Way, launch,
         translate::{Repeats, Setup},
     },
     dial_in::DialIn,
@@ -214,6 +214,16 @@ fn root_bypasses_permissions_only_in_a_sandbox() {
     assert_eq!(judged("plan", &[]), Ok(()));
     let root = rustix::process::geteuid().is_root();
     assert_eq!(judged("bypassPermissions", &[]).is_err(), root);
+}
+
+#[test]
+fn root_may_bypass_because_portolan_answers_and_the_cli_works_in_a_mode_that_asks() {
+    let claude = Claude::new(Config::default(), Arc::new(supervision(&[])), DialIn::new());
+    let spec: SessionSpec =
+        serde_json::from_value(json!({ "agent": "claude", "cwd": "/", "mode": "bypassPermissions" }))
+            .unwrap();
+    assert!(claude.environment(&spec).is_ok());
+    assert_eq!(claude.capabilities().working_mode("bypassPermissions"), "default");
 }
 
 #[tokio::test]
