@@ -292,7 +292,7 @@ impl Translate {
         self.requests.open.shift_remove(key);
         let response = match decision {
             Decision::Allow => json!({}),
-            Decision::Ask => before_call_output("ask", "a rule says to ask"),
+            Decision::Ask => before_call_output("ask", "Portolan asks about this call"),
             Decision::Deny => before_call_output("deny", DENIED),
         };
         succeed(key, &response, out);

@@ -11,7 +11,8 @@ use crate::{
     event::Setting,
     log::Book,
     policy::{
-        Call, Decision, Effect, Judgement, Kind, Reading, Rule, RuleId, RuleSet, Situation, decide, suggest,
+        Call, Decision, Effect, Judgement, Kind, Mode, Reading, Rule, RuleId, RuleSet, Situation, decide,
+        secret, suggest,
     },
     ports::{Approval, Doer, InstructionId, Order},
     request::{Answer, Ask, Outcome, Request, Scope},
@@ -213,10 +214,15 @@ impl Machine {
             }
             (_, Decision::Allow) => self.tell_checked(opened.key, Decision::Allow),
             // The agent then sends a request.
-            (Doer::Agent, Decision::Ask) if by_rule => self.tell_checked(opened.key, Decision::Ask),
-            (Doer::Agent, Decision::Deny) if by_rule => self.open_request(book, now, opened),
+            (Doer::Agent, Decision::Ask) if by_rule || by_step && self.touches_a_secret(&opened.ask) => {
+                self.tell_checked(opened.key, Decision::Ask);
+            }
+            (Doer::Agent, Decision::Deny) if by_rule || self.asks_nobody(book.state()) => {
+                self.open_request(book, now, opened);
+            }
             (Doer::Agent, Decision::Ask | Decision::Deny) => self.tell_checked(opened.key, Decision::Allow),
             (Doer::Portolan, Decision::Ask | Decision::Deny) => self.open_request(book, now, opened),
+        let by_step = judgement.as_ref().is_some_and(|judgement| judgement.mode.is_none() && !by_rule);
         }
     }
 
@@ -247,6 +253,16 @@ impl Machine {
         let (own, _) = RuleSet::new(state.session_rules.iter().cloned().chain(allowed_tools(state)));
         let situation = Situation {
             session: Some(state.summary.session),
+    /// Does the session's mode deny what no rule allows, also where the agent would not ask?
+    pub fn asks_nobody(&self, state: &State) -> bool {
+        state.capabilities.meaning(state.summary.mode.as_deref()) == Mode::DontAsk
+    }
+
+    /// Does a call touch a place that no mode covers?
+    fn touches_a_secret(&self, ask: &Ask) -> bool {
+        Call::of(ask).is_some_and(|call| secret::touched(&Reading::of(call), &self.facts))
+    }
+
             mode: self.lent.mode(state.capabilities.meaning(state.summary.mode.as_deref())),
             rules: &[&self.rules, &self.lent.rules, &own],
             facts: &self.facts,

@@ -12,7 +12,7 @@ use std::{
 
 use super::{Task, Working};
 use crate::{
-    policy::{Call, Effect, Facts, Reading, Rule, RuleScope, RuleSet, resolve},
+    policy::{Call, Effect, Facts, Reading, Rule, RuleScope, RuleSet, resolve, secret},
     ports::{Boxed, Doer, Report},
 };
 
@@ -37,14 +37,16 @@ impl Task {
     /// a rule depends on which folder stands at a path.
     pub(super) fn look_for(&mut self, report: &Report) -> Option<Boxed<'static, Facts>> {
         let (Report::RequestOpened { ask, .. } | Report::Unasked { ask, .. }) = report else { return None };
+        let reading = Reading::of(Call::of(ask)?);
         if let Report::Unasked { doer: Doer::Agent, .. } = report
             && !self.any_rule_forbids()
+            && !self.machine.asks_nobody(&self.log.state())
+            && !secret::may_be_touched(&reading)
         {
-            // Only a deny or an ask would count.
+            // Nothing would stop the call.
             self.know(Facts::default());
             return None;
         }
-        let reading = Reading::of(Call::of(ask)?);
         let mut paths = reading.paths();
         if self.any_rule_forbids_files() {
             paths.extend(reading.mentioned());
@@ -69,8 +71,6 @@ impl Task {
         self.machine.know(Arc::clone(&self.rules.borrow()), lent, facts);
     }
 
-    /// Is there any rule that denies or asks?
-    fn any_rule_forbids(&self) -> bool {
     /// Tells the session of new rules that cannot stop its agent.
     pub(super) fn note_rules(&self, working: &mut Working) {
         let rules = Arc::clone(&self.rules.borrow());
@@ -80,6 +80,8 @@ impl Task {
         self.machine.note_unbound(&mut self.log.book(), self.clock.now(), added);
     }
 
+    /// Is there any rule that denies or asks?
+    fn any_rule_forbids(&self) -> bool {
         let forbids = |rule: &Rule| rule.effect != Effect::Allow;
         self.rules.borrow().iter().any(forbids) || self.log.state().session_rules.iter().any(forbids)
     }
