@@ -98,6 +98,21 @@ async fn a_fork_does_not_lead_past_the_deny_rule() {
     assert_eq!(create(&world, &owner(), fork(Some("ask"))).await, Ok(()));
 }
 
+#[tokio::test]
+async fn a_fork_does_not_inherit_a_mode_of_which_nobody_knows_what_it_asks_while_a_rule_denies() {
+    let world = world().await;
+    let made = world.registry.create(&owner(), CommandId::random(), with_mode("build")).await;
+    let source = made.expect("a session").session;
+    world.puppet().await.ready().await;
+    world.rule(Effect::Deny, "Bash(rm *)", ScopeDraft::User).await;
+    let fork = SessionSpec { fork: Some(ForkPoint { session: source, at: None }), ..SessionSpec::default() };
+    let made = world.registry.create(&owner(), CommandId::random(), fork.clone()).await.expect("a fork");
+    let puppet = world.puppet().await;
+    assert_eq!((puppet.launch.spec.mode.as_deref(), made.mode), (None, None), "as a new session begins");
+    let chosen = SessionSpec { mode: Some("build".into()), ..fork };
+    assert!(create(&world, &owner(), chosen).await.is_err());
+}
+
 /// The next warning of this session.
 async fn warning(reader: &mut common::Reader) -> String {
     let is_warning = |event: &Event| matches!(event, Event::Notice { level: Level::Warning, text } if text.contains("rule `"));

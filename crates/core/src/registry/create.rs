@@ -207,6 +207,7 @@ impl Registry {
             None => None,
         };
         let mut spec = spec;
+        let is_chosen = spec.mode.is_some();
         if let Some(fork) = &fork {
             fork.fill(&mut spec)?;
         }
@@ -236,8 +237,14 @@ impl Registry {
         for extra in &mut spec.extra_dirs {
             *extra = folder(extra, roots)?;
         }
-        if let Some(mode) = &spec.mode {
-            self.guard_rules(&capabilities, mode, &spec.cwd, &[])?;
+        if let Some(mode) = &spec.mode
+            && let Err(refusal) = self.guard_rules(&capabilities, mode, &spec.cwd, &[])
+        {
+            if is_chosen || capabilities.asks(mode) != Asks::Unknown {
+                return Err(refusal);
+            }
+            // The source's agent may have reported this mode by itself: the fork begins as a new session does.
+            spec.mode = None;
         }
         agent.environment(&spec).map_err(|why| Refusal::new(RefusalCode::Invalid, why))?;
         Ok((spec, fork))

@@ -105,13 +105,18 @@ impl Machine {
             )
         } else if let Some(rule) = self.beyond(book.state(), now, capabilities, &mode) {
             if asking.is_none() && capabilities.asks(&mode) == Asks::Unknown {
-                // No other mode of this agent is known to ask more.
-                let text = format!(
-                    "nobody knows what the agent asks in the mode `{mode}`, so the rule `{rule}` may not stop the agent"
-                );
-                book.append(now, Some(Actor::Daemon), Event::Notice { level: Level::Warning, text });
+                // No other mode of this agent is known to ask more. A running agent's session was told when the rule came.
+                if rule.made_at >= book.state().summary.active_at {
+                    let rule = rule.line();
+                    let text = format!(
+                        "nobody knows what the agent asks in the mode `{mode}`, so the rule `{rule}` may not stop the \
+                         agent"
+                    );
+                    book.append(now, Some(Actor::Daemon), Event::Notice { level: Level::Warning, text });
+                }
                 return Some(capabilities.working_mode(&mode));
             }
+            let rule = rule.line();
             format!(
                 "the agent does not start in the mode `{mode}`, because in that mode the agent acts without asking, and \
                  the rule `{rule}` could not stop the agent"
@@ -128,11 +133,14 @@ impl Machine {
     }
 
     /// The deny rule that holds here and could not stop the agent in this mode.
-    fn beyond(&self, state: &State, now: Millis, capabilities: &Capabilities, mode: &str) -> Option<String> {
-        if capabilities.rules_bind(mode) {
+    fn beyond(&self, state: &State, now: Millis, capabilities: &Capabilities, mode: &str) -> Option<Rule> {
+        // Only the running agent may say how much one of its own modes asks.
+        let is_known = capabilities.asks(mode) != Asks::Unknown;
+        let known = if is_known { capabilities } else { &state.capabilities };
+        if known.rules_bind(mode) {
             return None;
         }
         let rules = self.rules.iter().chain(&state.session_rules);
-        denies_in(rules, &state.spec.cwd, now).map(Rule::line)
+        denies_in(rules, &state.spec.cwd, now).cloned()
     }
 }
