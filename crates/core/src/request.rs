@@ -457,6 +457,30 @@ impl Answer {
 }
 
 /// How a request ended. Only the first outcome counts.
+/// The words for an approval of this tool that nobody gave in time, because the turn or the agent ended.
+pub fn cancelled(tool: &str) -> String {
+    format!("Approval cancelled for tool {tool}")
+}
+
+impl Ask {
+    /// The tool that may be used, if the request is a permission.
+    pub fn tool_name(&self) -> Option<&str> {
+        match self {
+            Self::Permission { tool_name, .. } => Some(tool_name),
+            _ => None,
+        }
+    }
+}
+
+impl Outcome {
+    /// The words for a permission that ended without an answer.
+    pub fn cancellation(&self, ask: &Ask) -> Option<String> {
+        let is_cancelled =
+            matches!(self, Self::Interrupted { .. } | Self::Withdrawn | Self::AgentGone { .. });
+        ask.tool_name().filter(|_| is_cancelled).map(cancelled)
+    }
+}
+
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 #[serde(tag = "how", rename_all = "snake_case")]

@@ -14,7 +14,7 @@ use indexmap::IndexMap;
 use portolan_core::{
     event::Level,
     ports::{InstructionId, Report},
-    request::{Answer, Ask, AskOption, Verdict},
+    request::{Answer, Ask, AskOption, Verdict, cancelled as cancelled_tool},
 };
 use portolan_wire::jsonrpc::{Error, Id};
 use serde_json::{Value, json, value::RawValue};
@@ -415,7 +415,7 @@ impl Open {
             Asked::Permission { .. } => cancelled(),
             Asked::Elicitation => json!({ "action": "cancel" }),
             Asked::Errand(errand) => {
-                let why = format!("Approval cancelled for tool {}", errand.tool());
+                let why = cancelled_tool(errand.tool());
                 return DIALECT.error(&self.id, CANCELLED, &why);
             }
         };

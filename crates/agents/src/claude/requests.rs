@@ -11,7 +11,7 @@ use indexmap::IndexMap;
 use portolan_core::{
     policy::Decision,
     ports::{Doer, InstructionId, Report},
-    request::{Answer, Ask, Choice, Question},
+    request::{Answer, Ask, Choice, Question, cancelled},
 };
 use serde::Deserialize;
 use serde_json::{Value, json, value::RawValue};
@@ -355,9 +355,7 @@ impl Translate {
                 }
                 Open::Hook { .. } => json!({}),
                 // The call has not begun, and nobody has decided about it.
-                Open::Rules { name, .. } => {
-                    before_call_output("deny", &format!("Approval cancelled for tool {name}"))
-                }
+                Open::Rules { name, .. } => before_call_output("deny", &cancelled(&name)),
                 Open::Elicitation => json!({ "action": "cancel" }),
                 Open::Mcp { id } => mcp_answer(id, nothing),
             };

@@ -263,7 +263,10 @@ pub(super) async fn explain(context: &Context, id: &str, request: Option<u64>) -
                     Some(judgement) => text.push_str(&told(judgement, "  ")),
                     None => text.push_str("  ask: rules do not apply to requests of this kind\n"),
                 }
-                let ended = ended.as_ref().map_or_else(|| "still waits for an answer".into(), outcome);
+                let ended = ended.as_ref();
+                let cancelled = ended.and_then(|ended| ended.cancellation(&asked.ask));
+                let ended = ended.map_or_else(|| "still waits for an answer".into(), outcome);
+                let ended = cancelled.map_or(ended.clone(), |words| format!("{words}: {ended}"));
                 let _ = writeln!(text, "  {}", clean::line(&ended));
             }
             output::raw(text.as_bytes())
@@ -278,7 +281,7 @@ fn outcome(ended: &Ended) -> String {
         }
         Ended::Answered { by, .. } => format!("allowed by {by}"),
         Ended::Expired => "denied: nobody answered in time".into(),
-        Ended::Interrupted { by } => format!("cancelled: {by} interrupted the turn"),
+        Ended::Interrupted { by } => format!("{by} interrupted the turn"),
         Ended::Withdrawn => "withdrawn by the agent".into(),
         Ended::AgentGone { reason } => format!("not answered: {reason}"),
     }

@@ -224,7 +224,7 @@ fn open_request(state: &State, request: RequestId) -> Result<&Request, Refusal> 
         let closed = state.closed_requests.iter().rev().find(|closed| closed.request == request);
         closed.map_or_else(
             || Refusal::new(RefusalCode::NotFound, format!("no request {request} waits in this session")),
-            |closed| Refusal::already_closed(request, closed.outcome.clone()),
+            |closed| Refusal::already_closed(request, closed.tool_name.as_deref(), closed.outcome.clone()),
         )
     })
 }

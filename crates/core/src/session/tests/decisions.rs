@@ -195,6 +195,10 @@ fn an_interrupt_closes_waiting_requests_for_everybody() {
         let refusal = world.send(1, yes(request)).unwrap_err();
         assert!(matches!(refusal.outcome.as_deref(), Some(Outcome::Interrupted { .. })), "{refusal:?}");
     }
+        let tool = if request == first { "Bash" } else { "Write" };
+        let words =
+            format!("Approval cancelled for tool {tool}: request {request} was closed by an interrupt");
+        assert!(refusal.message.starts_with(&words), "{refusal}");
 }
 
 #[test]
