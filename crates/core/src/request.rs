@@ -4,6 +4,7 @@
 //! `session::requests` holds these rules; this module holds only the types.
 
 pub(crate) mod brief;
+pub mod persist;
 
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
@@ -419,7 +420,6 @@ impl Answer {
         }
         match (self, ask) {
             (Self::Deny { .. }, _) => Ok(()),
-            (Self::Allow { input: Some(input), .. }, Ask::Permission { .. }) if !input.is_object() => {
             (Self::Allow { scope: Scope::Session, .. }, Ask::Permission { tool_name, .. })
                 if !is_plain_name(tool_name) =>
             {
@@ -429,6 +429,7 @@ impl Answer {
                     crate::capabilities::shown(tool_name)
                 ))
             }
+            (Self::Allow { input: Some(input), .. }, Ask::Permission { .. }) if !input.is_object() => {
                 Err("edited input must be an object".into())
             }
             (Self::Allow { .. }, Ask::Permission { .. } | Ask::Plan { .. }) => Ok(()),
@@ -456,7 +457,6 @@ impl Answer {
     }
 }
 
-/// How a request ended. Only the first outcome counts.
 /// The words for an approval of this tool that nobody gave in time, because the turn or the agent ended.
 pub fn cancelled(tool: &str) -> String {
     format!("Approval cancelled for tool {tool}")
@@ -481,6 +481,7 @@ impl Outcome {
     }
 }
 
+/// How a request ended. Only the first outcome counts.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 #[serde(tag = "how", rename_all = "snake_case")]

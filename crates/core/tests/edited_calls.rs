@@ -37,7 +37,7 @@ async fn answer(
     request: RequestId,
     answer: Answer,
 ) -> Result<(), Refusal> {
-    let action = Action::Answer { request, digest: None, answer };
+    let action = Action::Answer { request, digest: None, answer, persist: None };
     let operator = principal("operator", Role::Operator);
     world.registry.submit(&operator, session, CommandId::random(), action).await.map(drop)
 }

@@ -282,7 +282,7 @@ async fn one_conversation(registry: Registry, session: SessionId) {
         }
         tokio::time::sleep(Duration::from_millis(2)).await;
     };
-    let answer = Action::Answer { request, digest: None, answer: Answer::allow() };
+    let answer = Action::Answer { request, digest: None, answer: Answer::allow(), persist: None };
     registry.submit(&owner(), session, id("answer"), answer).await.expect("taken in");
     until(&registry, session, |status| status == Status::Idle || status == Status::Terminated).await;
     registry.submit(&owner(), session, id("stop"), Action::Stop).await.expect("taken in");

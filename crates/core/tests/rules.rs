@@ -203,7 +203,7 @@ async fn a_simulation_finds_the_requests_that_a_rule_would_have_answered() {
         let opened = reader.until(is_request).await;
         let Event::RequestOpened { request } = opened else { panic!("{opened:?}") };
         let answer = if command.starts_with("rm") { Answer::deny(None) } else { Answer::allow() };
-        let answer = Action::Answer { request: request.request, digest: None, answer };
+        let answer = Action::Answer { request: request.request, digest: None, answer, persist: None };
         world.registry.submit(&owner(), session, CommandId::random(), answer).await.expect("answered");
     }
     let simulate = async |effect, text: &str| {
@@ -355,7 +355,8 @@ async fn work_within_an_approved_call_is_compared_with_rules_again() {
         puppet.open_request(key, asked, None, Some(call)).await;
         let opened = reader.until(is_request).await;
         let Event::RequestOpened { request } = &opened else { panic!("{opened:?}") };
-        let answer = Action::Answer { request: request.request, digest: None, answer: Answer::allow() };
+        let answer =
+            Action::Answer { request: request.request, digest: None, answer: Answer::allow(), persist: None };
         world.registry.submit(&owner(), session, CommandId::random(), answer).await.expect("answered");
         assert!(matches!(puppet.told().await.order, Order::Answer { .. }));
     }

@@ -85,7 +85,11 @@ digest?: string,
 /**
  * The answer.
  */
-answer: Answer, } | { "name": "interrupt" } | { "name": "stop" } | { "name": "resume" } | { "name": "rename",
+answer: Answer,
+/**
+ * A rule to make together with the answer, for later calls.
+ */
+persist?: Persist, } | { "name": "interrupt" } | { "name": "stop" } | { "name": "resume" } | { "name": "rename",
 /**
  * The new name.
  */
@@ -324,6 +328,31 @@ capabilities?: Capabilities,
 features?: Array<string>, };
 
 /**
+ * The agent's process runs and can be reached.
+ */
+export type AgentStart = {
+/**
+ * The number of this start.
+ */
+generation: Generation,
+/**
+ * The process id, if the agent has a process of its own.
+ */
+pid?: number,
+/**
+ * The agent's version, if known.
+ */
+version?: string,
+/**
+ * The protocol between Portolan and the agent.
+ */
+protocol: NativeProtocol,
+/**
+ * What the agent supports.
+ */
+capabilities: Capabilities, };
+
+/**
  * How many agents run on this machine.
  */
 export type AgentsRunning = {
@@ -499,7 +528,11 @@ label: string,
 /**
  * Whether the option allows or denies.
  */
-verdict: Verdict, };
+verdict: Verdict,
+/**
+ * The mode to which the option leads, if the agent's side knows it.
+ */
+mode?: string, };
 
 /**
  * How much an agent asks in one of its modes.
@@ -1436,6 +1469,10 @@ export type ClosedRequest = {
  */
 request: RequestId,
 /**
+ * The tool, if the request was a permission.
+ */
+tool_name?: string,
+/**
  * How the request ended.
  */
 outcome: Outcome, };
@@ -1796,7 +1833,7 @@ past: string,
 /**
  * The agent keeps the original unchanged and continues in a copy.
  */
-copy?: boolean,
+copy: boolean,
 /**
  * The number of imported entries.
  */
@@ -1820,27 +1857,7 @@ capabilities: Capabilities,
 /**
  * The agent's own session id, if the agent resumes an earlier conversation.
  */
-resume?: string, } | { "type": "agent_started",
-/**
- * The number of this start.
- */
-generation: Generation,
-/**
- * The process id, if the agent has a process of its own.
- */
-pid?: number,
-/**
- * The agent's version, if known.
- */
-version?: string,
-/**
- * The protocol between Portolan and the agent.
- */
-protocol: NativeProtocol,
-/**
- * What the agent supports.
- */
-capabilities: Capabilities, } | { "type": "agent_ready",
+resume?: string, } | { "type": "agent_started" } & AgentStart | { "type": "agent_ready",
 /**
  * The number of this start.
  */
@@ -1948,7 +1965,7 @@ content: Array<Content>,
 /**
  * The message was cut off: this is its text so far.
  */
-interrupted?: boolean,
+interrupted: boolean,
 /**
  * Why the model stopped.
  */
@@ -1988,7 +2005,7 @@ input: JsonValue,
 /**
  * The changes that the tool will make to files, if known.
  */
-changes?: Array<FileChange>, } | { "type": "tool_progress",
+changes: Array<FileChange>, } | { "type": "tool_progress",
 /**
  * The agent's own id of the tool call.
  */
@@ -2024,7 +2041,7 @@ content: Array<Content>,
 /**
  * The changes that the tool made to files, if known.
  */
-changes?: Array<FileChange>, } | { "type": "tool_summary",
+changes: Array<FileChange>, } | { "type": "tool_summary",
 /**
  * The summary.
  */
@@ -2060,7 +2077,7 @@ context_window?: number,
 /**
  * The figure says only how full the context is: nothing was used.
  */
-context_only?: boolean, } | { "type": "compacted",
+context_only: boolean, } | { "type": "compacted",
 /**
  * The trigger: `manual` or `auto`.
  */
@@ -2216,7 +2233,7 @@ budget?: BudgetTerms,
 /**
  * Everything used so far no longer counts.
  */
-reset?: boolean, } | { "type": "budget_reached",
+reset: boolean, } | { "type": "budget_reached",
 /**
  * The budget, and how far it is spent.
  */
@@ -2264,7 +2281,7 @@ authenticating: boolean,
 /**
  * The login's output.
  */
-output?: Array<string>,
+output: Array<string>,
 /**
  * The error.
  */
@@ -2296,7 +2313,7 @@ files: Array<JsonValue>,
 /**
  * The files that could not be saved.
  */
-failed?: Array<JsonValue>, } | { "type": "unknown",
+failed: Array<JsonValue>, } | { "type": "unknown",
 /**
  * The sender.
  */
@@ -2876,6 +2893,24 @@ held_by?: number, };
  * When a budget begins again by itself.
  */
 export type Period = "day";
+
+/**
+ * A rule to make together with an answer. It allows or denies as the answer does.
+ */
+export type Persist = {
+/**
+ * Where the rule holds.
+ */
+scope: PersistScope,
+/**
+ * `TOOL` or `TOOL(PATTERN)`; the request's suggestion when absent.
+ */
+rule?: string, };
+
+/**
+ * Where a rule that is made together with an answer holds.
+ */
+export type PersistScope = "session" | "project" | "user";
 
 /**
  * One step of a plan.
@@ -3492,7 +3527,11 @@ digest?: string,
 /**
  * The answer.
  */
-answer: Answer, } | { "name": "interrupt" } | { "name": "stop" } | { "name": "resume" } | { "name": "rename",
+answer: Answer,
+/**
+ * A rule to make together with the answer, for later calls.
+ */
+persist?: Persist, } | { "name": "interrupt" } | { "name": "stop" } | { "name": "resume" } | { "name": "rename",
 /**
  * The new name.
  */
@@ -3901,7 +3940,8 @@ env?: { [key in string]: string },
  */
 system_prompt?: SystemPrompt,
 /**
- * Tools that need no permission.
+ * Tools that need no permission, as texts of rules. In a request to create a session, the agent's own spelling is
+ * also understood.
  */
 allowed_tools?: Array<string>,
 /**
@@ -3997,6 +4037,11 @@ rule: RuleDraft,
 since?: Millis, };
 
 /**
+ * How a request of the past ended.
+ */
+export type SimulatedEnd = "allowed" | "denied" | "expired" | "interrupted" | "withdrawn" | "not answered";
+
+/**
  * A request that a rule would have decided.
  */
 export type SimulatedRequest = {
@@ -4013,9 +4058,9 @@ request: RequestId,
  */
 title: string,
 /**
- * How the request ended: `allowed`, `denied`, or another word.
+ * How the request ended.
  */
-ended: string, };
+ended: SimulatedEnd, };
 
 /**
  * What a rule would have answered in one session.

@@ -207,6 +207,12 @@ impl Registry {
         if let ScopeDraft::Session { session } = draft.scope {
             return self.add_session_rule(who, session, id, draft).await;
         }
+        let rule = self.new_rule(who, draft).await?;
+        self.save(who, rule).await
+    }
+
+    /// A rule for projects or for every session that may be saved.
+    pub(super) async fn new_rule(&self, who: &Principal, draft: RuleDraft) -> Result<Rule, Refusal> {
         who.may_daemon(Role::Owner)?;
         if self.shared.daemon.log().state().rules.len() >= RULES {
             return Err(Refusal::new(
@@ -214,8 +220,7 @@ impl Registry {
                 format!("there are {RULES} rules already; remove some"),
             ));
         }
-        let rule = self.drafted(who, RuleId::random(), draft).await?;
-        self.save(who, rule).await
+        self.drafted(who, RuleId::random(), draft).await
     }
 
     /// Replaces a rule for projects or for every session under its id.
@@ -242,7 +247,7 @@ impl Registry {
         Ok(draft.into_rule(id, scope, self.shared.clock.now(), who.actor()))
     }
 
-    async fn save(&self, who: &Principal, rule: Rule) -> Result<Rule, Refusal> {
+    pub(super) async fn save(&self, who: &Principal, rule: Rule) -> Result<Rule, Refusal> {
         let mut in_force = self.shared.daemon.rules();
         self.note(Some(who), DaemonEvent::RuleSaved { rule: Box::new(rule.clone()) }).await?;
         // From the answer on the rule decides.

@@ -53,7 +53,7 @@ pub fn action(state: &State, request: RequestId, approval: &Approval) -> Result<
     let answer = answer(&open.ask, approval).map_err(NoAnswer::Invalid)?;
     // The answer counts only for the request that was checked.
     let digest = approval.digest.clone().or_else(|| Some(open.digest.clone()));
-    Ok(Action::Answer { request, digest, answer })
+    Ok(Action::Answer { request, digest, answer, persist: None })
 }
 
 /// The request with that name.

@@ -67,7 +67,8 @@ impl Machine {
                 self.start_agent();
                 return self.pump(book, now);
             }
-            Action::Answer { request, answer, .. } => {
+            Action::Answer { request, answer, persist, .. } => {
+                self.persist(book, now, seq, by, request, &answer, persist);
                 return self.answer(book, now, seq, by, request, answer);
             }
             Action::Interrupt => {
@@ -134,8 +135,8 @@ impl Machine {
                     Some(by.clone()),
                     Event::RuleAdded { tool_name: rule.text.clone(), rule: Some(rule.clone()) },
                 );
-                return done(book);
                 self.note_unbound(book, now, std::iter::once(&*rule));
+                return done(book);
             }
             Action::SetDeadline { request, seconds } => {
                 let at = |seconds: u32| Millis(now.0 + i64::from(seconds) * 1000);
@@ -250,13 +251,17 @@ pub(crate) fn masked(action: &Action) -> Action {
             Action::McpSet { servers, keep: *keep }
         }
         // The entry that closes the request shows the answer, with secrets masked.
-        Action::Answer { request, digest, answer: Answer::Choices { .. } | Answer::Content { .. } } => {
-            Action::Answer {
-                request: *request,
-                digest: digest.clone(),
-                answer: Answer::Choices { answers: IndexMap::new() },
-            }
-        }
+        Action::Answer {
+            request,
+            digest,
+            answer: Answer::Choices { .. } | Answer::Content { .. },
+            persist,
+        } => Action::Answer {
+            request: *request,
+            digest: digest.clone(),
+            answer: Answer::Choices { answers: IndexMap::new() },
+            persist: persist.clone(),
+        },
         other => other.clone(),
     }
 }

@@ -83,7 +83,7 @@ fn after_an_always_allow_nobody_is_asked_about_that_tool_again() {
     let mut world = ready();
     let request = world.ask("Bash");
     let answer = Answer::Allow { input: None, scope: Scope::Session, mode: None, option: None };
-    world.send(1, Action::Answer { request, digest: None, answer }).unwrap();
+    world.send(1, Action::Answer { request, digest: None, answer, persist: None }).unwrap();
     world.ask("Bash");
     assert_eq!(world.open(), [], "the rule answered");
     world.ask("Write");
@@ -103,7 +103,8 @@ fn after_an_always_allow_nobody_is_asked_about_that_tool_again() {
 fn an_answer_to_a_changed_request_is_refused() {
     let mut world = ready();
     let request = world.ask("Bash");
-    let action = Action::Answer { request, digest: Some("other".into()), answer: Answer::allow() };
+    let action =
+        Action::Answer { request, digest: Some("other".into()), answer: Answer::allow(), persist: None };
     assert_eq!(world.send(1, action).unwrap_err().code, RefusalCode::Stale);
     assert_eq!(world.open(), [request]);
 }
@@ -130,7 +131,6 @@ fn an_option_fits_only_the_answer_that_it_belongs_to() {
 }
 
 #[test]
-#[test]
 fn always_is_refused_for_a_tool_whose_name_would_make_another_rule() {
     let always = Answer::Allow { input: None, scope: Scope::Session, mode: None, option: None };
     for name in ["*", "mcp__*", "@run", "Run a command", "Bash(ls)", "a\u{7}b"] {
@@ -138,7 +138,7 @@ fn always_is_refused_for_a_tool_whose_name_would_make_another_rule() {
         let request = world.ask(name);
         let suggested = world.book.state().requests[0].suggested_rule.clone();
         assert_eq!(suggested, None, "{name:?}");
-        let action = Action::Answer { request, digest: None, answer: always.clone() };
+        let action = Action::Answer { request, digest: None, answer: always.clone(), persist: None };
         let refused = world.send(1, action).unwrap_err();
         assert_eq!(refused.code, RefusalCode::Invalid);
         assert!(refused.message.ends_with("allow the request once, or write a rule"), "{refused}");
@@ -148,6 +148,7 @@ fn always_is_refused_for_a_tool_whose_name_would_make_another_rule() {
     }
 }
 
+#[test]
 fn an_edited_input_is_only_for_agents_that_support_it() {
     let mut world = ready();
     let request = world.ask("Bash");
@@ -158,7 +159,7 @@ fn an_edited_input_is_only_for_agents_that_support_it() {
     let version = None;
     let protocol = plain.native_protocol;
     world.report(Report::Started { pid: None, version, protocol, capabilities: Box::new(plain) });
-    let action = Action::Answer { request, digest: None, answer };
+    let action = Action::Answer { request, digest: None, answer, persist: None };
     assert_eq!(world.send(1, action).unwrap_err().code, RefusalCode::Unsupported);
     assert_eq!(world.open(), [request]);
 }
@@ -194,11 +195,11 @@ fn an_interrupt_closes_waiting_requests_for_everybody() {
     for request in [first, second] {
         let refusal = world.send(1, yes(request)).unwrap_err();
         assert!(matches!(refusal.outcome.as_deref(), Some(Outcome::Interrupted { .. })), "{refusal:?}");
-    }
         let tool = if request == first { "Bash" } else { "Write" };
         let words =
             format!("Approval cancelled for tool {tool}: request {request} was closed by an interrupt");
         assert!(refusal.message.starts_with(&words), "{refusal}");
+    }
 }
 
 #[test]

@@ -244,7 +244,7 @@ async fn an_answer_from_elsewhere_clears_the_panel() {
     device.until(slot, |status| status["promptToolType"] == "Bash").await;
     let session = stand.in_slot(slot).unwrap();
     let request = stand.state(session).await.requests[0].request;
-    let answer = Action::Answer { request, digest: None, answer: Answer::allow() };
+    let answer = Action::Answer { request, digest: None, answer: Answer::allow(), persist: None };
     stand.submit(session, answer).await;
     let status = device.until_message(slot, "allowed").await;
     assert!(status.get("promptToolType").is_none(), "{status}");
