@@ -2,6 +2,7 @@
 
 mod account;
 mod act;
+mod advice;
 mod agents;
 mod answer;
 mod attach;
