@@ -44,6 +44,7 @@ async fn a_permission_is_a_custom_event_and_its_answer_lets_the_tool_run() {
         (&asked["toolName"], &asked["toolInput"], &asked["kind"], &asked["toolCallId"]),
         (&json!("Bash"), &json!({"command": "ls"}), &json!("permission"), &json!("c1"))
     );
+    assert_eq!(asked["risk"], json!({"level": "high", "reasons": ["runs a command"]}));
     let edited = json!({"behavior": "allow", "updatedInput": {"command": "ls -l"}});
     assert_eq!(
         approve(&ada, &asked, edited).await,

@@ -22,7 +22,7 @@ async fn a_device_spawns_prompts_and_approves_in_its_own_name() {
     let shown = device.panel(slot, "Bash").await;
     assert_eq!(
         (&shown["state"], &shown["promptToolDetail"], &shown["promptDescription"], &shown["message"]),
-        (&json!("waiting"), &json!("ls"), &json!("may I"), &json!("Bash: ls"))
+        (&json!("waiting"), &json!("ls"), &json!("may I · risk high: runs a command"), &json!("Bash: ls"))
     );
     device.decide(slot, "yes").await;
     let done = device.until_message(slot, "allowed").await;
