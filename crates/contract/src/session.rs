@@ -102,7 +102,7 @@ impl Session {
     /// Answers a request with the digest that was shown.
     pub async fn answer(&self, request: &Request, answer: Answer) -> Result<Seq, Fault> {
         let digest = Some(request.digest.clone());
-        self.submit(Action::Answer { request: request.request, digest, answer }).await
+        self.submit(Action::Answer { request: request.request, digest, answer, persist: None }).await
     }
 
     /// Sends an action and waits until the agent did it; returns the result.

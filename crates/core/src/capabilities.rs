@@ -298,11 +298,10 @@ impl Capabilities {
         answered.unwrap_or(mode).to_owned()
     }
 
-    /// Can a rule stop what the agent does in this mode? Not if the agent then does some things without asking, or lets a
-    /// model decide.
+    /// Can a rule stop what the agent does in this mode? Not if the agent then does some things without asking, lets a
+    /// model decide, or if nobody knows how much the agent asks there.
     pub fn rules_bind(&self, mode: &str) -> bool {
-        let asks = self.asks(&self.working_mode(mode));
-        self.rules == RulesBind::Enforced || !matches!(asks, Asks::Some | Asks::Nothing)
+        self.rules == RulesBind::Enforced || self.asks(&self.working_mode(mode)) == Asks::Everything
     }
 
     /// `Ok` if `flag` is true; otherwise a refusal that names the agent and the missing capability.

@@ -17,7 +17,7 @@ use crate::{
     Actor, CommandId, RequestId, Role, Seq, TokenId,
     event::Content,
     policy::{BudgetTerms, RuleDraft, RuleId},
-    request::Answer,
+    request::{Answer, persist::Persist},
 };
 
 /// A command to a session.
@@ -41,6 +41,10 @@ pub enum Action {
         digest: Option<String>,
         /// The answer.
         answer: Answer,
+        /// A rule to make together with the answer, for later calls.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[cfg_attr(feature = "schema", ts(optional))]
+        persist: Option<Persist>,
     },
     /// Interrupt the running turn.
     Interrupt,
@@ -385,7 +389,7 @@ mod tests {
         let text = |t: &str| t.to_owned();
         vec![
             Action::Prompt { content: vec![] },
-            Action::Answer { request: RequestId(1), digest: None, answer: Answer::allow() },
+            Action::Answer { request: RequestId(1), digest: None, answer: Answer::allow(), persist: None },
             Action::Interrupt,
             Action::Stop,
             Action::Resume,

@@ -4,12 +4,17 @@
 //! `session::requests` holds these rules; this module holds only the types.
 
 pub(crate) mod brief;
+pub mod persist;
 
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{Actor, Generation, Millis, RequestId, event::FileChange, policy::Judgement};
+use crate::{
+    Actor, Generation, Millis, RequestId,
+    event::FileChange,
+    policy::{Judgement, rule::is_plain_name},
+};
 
 /// What an agent asks.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -395,7 +400,15 @@ impl Answer {
                 _ => &[],
             };
             match offered.iter().find(|option| option.id == chosen) {
-                None => return Err(format!("the agent offers no option `{chosen}` here")),
+                None if verdict == Verdict::Allow => {
+                    return Err(format!(
+                        "the option `{chosen}` is not offered here. Portolan passes on no approval that lasts, because \
+                         the agent would then act without asking; allow the request once, or let Portolan make a rule"
+                    ));
+                }
+                None => {
+                    return Err(format!("the option `{chosen}` is not offered here; deny without an option"));
+                }
                 Some(option) if option.verdict != verdict => {
                     return Err(format!(
                         "the option `{chosen}` (\u{201c}{}\u{201d}) contradicts the answer: one allows, the other denies",
@@ -407,6 +420,15 @@ impl Answer {
         }
         match (self, ask) {
             (Self::Deny { .. }, _) => Ok(()),
+            (Self::Allow { scope: Scope::Session, .. }, Ask::Permission { tool_name, .. })
+                if !is_plain_name(tool_name) =>
+            {
+                Err(format!(
+                    "`{}` is no plain name of a tool, so no rule can be made for exactly this tool; allow the request \
+                     once, or write a rule",
+                    crate::capabilities::shown(tool_name)
+                ))
+            }
             (Self::Allow { input: Some(input), .. }, Ask::Permission { .. }) if !input.is_object() => {
                 Err("edited input must be an object".into())
             }
@@ -432,6 +454,30 @@ impl Answer {
             (Self::Output { .. }, Ask::Hook { .. } | Ask::Other { .. }) => Ok(()),
             (_, ask) => Err(format!("this is not an answer to a {}", ask.kind())),
         }
+    }
+}
+
+/// The words for an approval of this tool that nobody gave in time, because the turn or the agent ended.
+pub fn cancelled(tool: &str) -> String {
+    format!("Approval cancelled for tool {tool}")
+}
+
+impl Ask {
+    /// The tool that may be used, if the request is a permission.
+    pub fn tool_name(&self) -> Option<&str> {
+        match self {
+            Self::Permission { tool_name, .. } => Some(tool_name),
+            _ => None,
+        }
+    }
+}
+
+impl Outcome {
+    /// The words for a permission that ended without an answer.
+    pub fn cancellation(&self, ask: &Ask) -> Option<String> {
+        let is_cancelled =
+            matches!(self, Self::Interrupted { .. } | Self::Withdrawn | Self::AgentGone { .. });
+        ask.tool_name().filter(|_| is_cancelled).map(cancelled)
     }
 }
 

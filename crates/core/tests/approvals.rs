@@ -48,7 +48,7 @@ async fn answer(
     request: RequestId,
     answer: Answer,
 ) -> Result<(), Refusal> {
-    let action = Action::Answer { request, digest: None, answer };
+    let action = Action::Answer { request, digest: None, answer, persist: None };
     let who = principal("ada", Role::Owner);
     world.registry.submit(&who, session, CommandId::random(), action).await.map(drop)
 }

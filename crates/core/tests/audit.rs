@@ -41,7 +41,8 @@ async fn ask(world: &World, session: SessionId, puppet: &Strings, command: &str)
 
 async fn answer(world: &World, who: &Principal, session: SessionId, event: &Event) {
     let Event::RequestOpened { request } = event else { panic!("not open: {event:?}") };
-    let answer = Action::Answer { request: request.request, digest: None, answer: Answer::allow() };
+    let answer =
+        Action::Answer { request: request.request, digest: None, answer: Answer::allow(), persist: None };
     world.registry.submit(who, session, CommandId::random(), answer).await.expect("answered");
 }
 

@@ -111,7 +111,7 @@ async fn no_command_and_no_answer_leads_to_a_mode_that_asks_nobody_past_the_guar
             let opened = reader.until(|event| matches!(event, Event::RequestOpened { .. })).await;
             let Event::RequestOpened { request } = opened else { unreachable!("just found") };
             let answer = Answer::Allow { input: None, scope: Scope::Once, mode, option };
-            let answer = Action::Answer { request: request.request, digest: None, answer };
+            let answer = Action::Answer { request: request.request, digest: None, answer, persist: None };
             assert_eq!(submit(&operator(), answer.clone()).await, forbidden);
             assert_eq!(submit(&owner(), answer).await, for_owner);
         }
@@ -122,7 +122,7 @@ async fn no_command_and_no_answer_leads_to_a_mode_that_asks_nobody_past_the_guar
         let opened = reader.until(|event| matches!(event, Event::RequestOpened { .. })).await;
         let Event::RequestOpened { request } = opened else { unreachable!("just found") };
         let answer = Answer::Allow { input: None, scope: Scope::Once, mode: None, option: harmless };
-        let answer = Action::Answer { request: request.request, digest: None, answer };
+        let answer = Action::Answer { request: request.request, digest: None, answer, persist: None };
         assert_eq!(submit(&operator(), answer).await, None);
     }
 }
@@ -268,7 +268,8 @@ async fn a_report_that_widens_nothing_or_that_a_person_led_to_changes_the_mode()
         unreachable!("just found")
     };
     assert_eq!(mode().await, (Some("plan".into()), Some("ask".into())));
-    let answer = Action::Answer { request: request.request, digest: None, answer: Answer::allow() };
+    let answer =
+        Action::Answer { request: request.request, digest: None, answer: Answer::allow(), persist: None };
     world.registry.submit(&operator(), session, CommandId::random(), answer).await.expect("answered");
     assert!(matches!(puppet.told().await.order, Order::Answer { .. }));
     puppet.event(in_mode("edit")).await;

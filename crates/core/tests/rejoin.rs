@@ -292,7 +292,7 @@ async fn one_conversation(registry: Registry, session: SessionId) {
         }
         tokio::time::sleep(Duration::from_millis(2)).await;
     };
-    let answer = Action::Answer { request, digest: None, answer: Answer::allow() };
+    let answer = Action::Answer { request, digest: None, answer: Answer::allow(), persist: None };
     registry.submit(&owner(), session, id("answer"), answer).await.expect("taken in");
     until(&registry, session, |status| status == Status::Idle || status == Status::Terminated).await;
     registry.submit(&owner(), session, id("stop"), Action::Stop).await.expect("taken in");
@@ -516,7 +516,8 @@ async fn a_clock_that_is_set_between_two_daemons_neither_denies_a_request_nor_gi
         // What a smaller jump takes cannot be told from time that has passed.
         let at_least = if jump == HOUR / 2 { HOUR / 3 } else { HOUR - 60_000 };
         assert!((at_least..=HOUR).contains(&left), "{left} ms after a jump of {jump} ms");
-        let answer = Action::Answer { request: request.request, digest: None, answer: Answer::allow() };
+        let answer =
+            Action::Answer { request: request.request, digest: None, answer: Answer::allow(), persist: None };
         registry.submit(&owner(), session, id("answer"), answer).await.expect("taken in");
         until(&registry, session, |status| status == Status::Idle).await;
         let after = entries(&store, session).await;
@@ -558,7 +559,7 @@ async fn a_session_that_panics_rejoins_its_agent_at_once_but_not_again_and_again
     tokio::time::sleep(Duration::from_mins(2)).await;
     assert_eq!(panic_at("third").await, 3, "that was long ago");
 
-    let answer = Action::Answer { request, digest: None, answer: Answer::allow() };
+    let answer = Action::Answer { request, digest: None, answer: Answer::allow(), persist: None };
     registry.submit(&owner(), session, id("answer"), answer).await.expect("taken in");
     until(&registry, session, |status| status == Status::Idle).await;
     let told = told(&store, session).await;

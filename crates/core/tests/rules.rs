@@ -207,7 +207,7 @@ async fn a_simulation_finds_the_requests_that_a_rule_would_have_answered() {
         let opened = reader.until(is_request).await;
         let Event::RequestOpened { request } = opened else { panic!("{opened:?}") };
         let answer = if command.starts_with("rm") { Answer::deny(None) } else { Answer::allow() };
-        let answer = Action::Answer { request: request.request, digest: None, answer };
+        let answer = Action::Answer { request: request.request, digest: None, answer, persist: None };
         world.registry.submit(&owner(), session, CommandId::random(), answer).await.expect("answered");
     }
     let simulate = async |effect, text: &str| {
@@ -230,7 +230,8 @@ async fn session_with_a_request(world: &World, folder: &std::path::Path) -> Sess
     ask(&puppet, "1", "make").await;
     let opened = reader.until(is_request).await;
     let Event::RequestOpened { request } = opened else { panic!("{opened:?}") };
-    let answer = Action::Answer { request: request.request, digest: None, answer: Answer::allow() };
+    let answer =
+        Action::Answer { request: request.request, digest: None, answer: Answer::allow(), persist: None };
     world.registry.submit(&owner(), made.session, CommandId::random(), answer).await.expect("answered");
     made.session
 }
@@ -331,6 +332,62 @@ async fn a_deny_rule_stops_a_call_that_the_agent_would_not_ask_about() {
     assert!(matches!(told, Order::Answer { key, answer, .. } if key == "5" && answer == said));
 }
 
+// covers: 002-059
+#[tokio::test]
+async fn without_any_rule_a_person_is_asked_before_the_agent_reads_credentials() {
+    let world = World::new().await;
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::write(folder.path().join(".env"), "KEY=1").expect("a file");
+    std::os::unix::fs::symlink(".env", folder.path().join("settings")).expect("a link");
+    let spec = SessionSpec { cwd: folder.path().to_owned(), ..common::spec() };
+    world.registry.create(&owner(), CommandId::random(), spec).await.expect("a session");
+    let mut puppet = world.puppet().await;
+    puppet.ready().await;
+    for (tool, input, decision) in [
+        ("Read", json!({ "file_path": "a.txt" }), Decision::Allow),
+        ("Read", json!({ "file_path": ".env" }), Decision::Ask),
+        ("Read", json!({ "file_path": "settings" }), Decision::Ask),
+        ("Bash", json!({ "command": "cat .env" }), Decision::Ask),
+        ("Bash", json!({ "command": "cat a.txt" }), Decision::Allow),
+        // The agent knows better which commands it asks about.
+        ("Bash", json!({ "command": "cat <<<" }), Decision::Allow),
+    ] {
+        puppet.unasked("1", permission(tool, input.clone()), Doer::Agent).await;
+        assert_eq!(checked(&mut puppet).await, ("1".into(), decision), "{tool} {input}");
+    }
+    let allow = draft(Effect::Allow, "Read(.env)", ScopeDraft::Project { folder: folder.path().to_owned() });
+    world.registry.add_rule(&owner(), CommandId::random(), allow).await.expect("a rule");
+    puppet.unasked("2", permission("Read", json!({ "file_path": ".env" })), Doer::Agent).await;
+    assert_eq!(checked(&mut puppet).await, ("2".into(), Decision::Allow), "the rule names it");
+}
+
+// covers: 002-066
+#[tokio::test]
+async fn in_dont_ask_a_call_that_no_rule_allows_is_denied_although_the_agent_does_not_ask() {
+    let world = World::new().await;
+    let spec = SessionSpec { mode: Some("ask".into()), ..common::spec() };
+    let made = world.registry.create(&owner(), CommandId::random(), spec).await.expect("a session");
+    let mut puppet = world.puppet().await;
+    puppet.ready().await;
+    let told =
+        Capabilities { mode_means: [("ask".to_owned(), Mode::DontAsk)].into(), ..common::capabilities() };
+    let info = AgentInfo { capabilities: Some(Box::new(told)), ..AgentInfo::default() };
+    puppet.event(Event::AgentInfo { info: Box::new(info) }).await;
+    let mut reader = world.attach(made.session, Start::After(Seq::ZERO)).await;
+    let read = |path: &str| permission("Read", json!({ "file_path": path }));
+    puppet.unasked("1", read("a.txt"), Doer::Agent).await;
+    let denied = decided(reader.until(is_request).await);
+    assert_eq!(denied, Some(("deny", "mode dontAsk".into())));
+    let told = puppet.told().await.order;
+    let why = "no rule allows the call, and the mode dontAsk asks nobody";
+    assert!(matches!(told, Order::Answer { key, answer, .. }
+        if key == "1" && answer == Answer::deny(Some(why.into()))));
+    let allow = draft(Effect::Allow, "Read(src/**)", ScopeDraft::User);
+    world.registry.add_rule(&owner(), CommandId::random(), allow).await.expect("a rule");
+    puppet.unasked("2", read("src/a.rs"), Doer::Agent).await;
+    assert_eq!(checked(&mut puppet).await, ("2".into(), Decision::Allow), "a rule allows it");
+}
+
 #[tokio::test]
 async fn a_command_that_cannot_be_read_is_asked_about_if_a_rule_may_forbid_it_though_the_agent_would_not_ask()
 {
@@ -401,7 +458,8 @@ async fn work_within_an_approved_call_is_compared_with_rules_again() {
         puppet.open_request(key, asked, None, Some(call)).await;
         let opened = reader.until(is_request).await;
         let Event::RequestOpened { request } = &opened else { panic!("{opened:?}") };
-        let answer = Action::Answer { request: request.request, digest: None, answer: Answer::allow() };
+        let answer =
+            Action::Answer { request: request.request, digest: None, answer: Answer::allow(), persist: None };
         world.registry.submit(&owner(), session, CommandId::random(), answer).await.expect("answered");
         assert!(matches!(puppet.told().await.order, Order::Answer { .. }));
     }

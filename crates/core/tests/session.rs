@@ -422,7 +422,7 @@ async fn fifty_answers_at_once_reach_the_agent_as_one_and_the_others_learn_who_w
         answers.spawn(async move {
             let who = principal(&format!("person-{number}"), Role::Operator);
             let answer = Answer::allow();
-            let action = Action::Answer { request, digest: None, answer };
+            let action = Action::Answer { request, digest: None, answer, persist: None };
             loop {
                 match registry.submit(&who, session, CommandId::random(), action.clone()).await {
                     Err(refusal) if refusal.code == RefusalCode::Busy => tokio::task::yield_now().await,
@@ -762,7 +762,7 @@ async fn the_inbox_shows_the_requests_of_every_session_and_closes_them() {
     };
     assert_eq!(snapshot.state.requests.len(), 1);
     assert_eq!(snapshot.state.sessions[0].waiting, 1);
-    let answer = Action::Answer { request, digest: None, answer: Answer::allow() };
+    let answer = Action::Answer { request, digest: None, answer: Answer::allow(), persist: None };
     world.registry.submit(&owner(), session, CommandId::random(), answer).await.unwrap();
     'closed: loop {
         if let Delivery::Entries(pieces) = late.next().await {

@@ -8,8 +8,10 @@ use std::sync::Arc;
 
 use common::{World, spec};
 use portolan_core::{
-    Action, CommandId, Event, Principal, Refusal, RefusalCode, Role, Seq, SessionSpec, WayOut,
+    Action, Capabilities, CommandId, Event, Principal, Refusal, RefusalCode, Role, Seq, SessionSpec, WayOut,
     access::Bypass,
+    capabilities::RulesBind,
+    event::Level,
     log::delivery::Start,
     policy::{Effect, rule::ScopeDraft},
     request::{Answer, Outcome},
@@ -94,6 +96,114 @@ async fn a_fork_does_not_lead_past_the_deny_rule() {
     };
     assert!(create(&world, &owner(), fork(None)).await.is_err(), "the mode of its source");
     assert_eq!(create(&world, &owner(), fork(Some("ask"))).await, Ok(()));
+}
+
+#[tokio::test]
+async fn a_fork_does_not_inherit_a_mode_of_which_nobody_knows_what_it_asks_while_a_rule_denies() {
+    let world = world().await;
+    let made = world.registry.create(&owner(), CommandId::random(), with_mode("build")).await;
+    let source = made.expect("a session").session;
+    world.puppet().await.ready().await;
+    world.rule(Effect::Deny, "Bash(rm *)", ScopeDraft::User).await;
+    let fork = SessionSpec { fork: Some(ForkPoint { session: source, at: None }), ..SessionSpec::default() };
+    let made = world.registry.create(&owner(), CommandId::random(), fork.clone()).await.expect("a fork");
+    let puppet = world.puppet().await;
+    assert_eq!((puppet.launch.spec.mode.as_deref(), made.mode), (None, None), "as a new session begins");
+    let chosen = SessionSpec { mode: Some("build".into()), ..fork };
+    assert!(create(&world, &owner(), chosen).await.is_err());
+}
+
+/// The next warning of this session.
+async fn warning(reader: &mut common::Reader) -> String {
+    let is_warning = |event: &Event| matches!(event, Event::Notice { level: Level::Warning, text } if text.contains("rule `"));
+    match reader.until(is_warning).await {
+        Event::Notice { text, .. } => text,
+        _ => unreachable!("just found"),
+    }
+}
+
+// covers: 002-067
+#[tokio::test]
+async fn a_mode_of_which_nobody_knows_what_it_asks_is_refused_while_a_deny_rule_holds() {
+    let world = world().await;
+    let (session, _puppet) = world.session().await;
+    assert_eq!(create(&world, &owner(), with_mode("autopilot")).await, Ok(()), "no rule denies");
+    world.rule(Effect::Deny, "Bash(rm *)", ScopeDraft::User).await;
+    let refused = create(&world, &owner(), with_mode("autopilot")).await.expect_err("nobody knows");
+    assert!(refused.message.contains("`deny Bash(rm *)`"), "{refused}");
+    let action = Action::SetMode { mode: "autopilot".into() };
+    assert!(world.registry.submit(&owner(), session, CommandId::random(), action).await.is_err());
+}
+
+#[test]
+fn only_agents_that_ask_portolan_before_every_call_are_bound_in_an_unknown_mode() {
+    let (advisory, enforced) =
+        (common::capabilities(), Capabilities { rules: RulesBind::Enforced, ..common::capabilities() });
+    let binds =
+        |can: &Capabilities| ["ask", "edit", "off", "never heard of"].map(|mode| can.rules_bind(mode));
+    assert_eq!(binds(&advisory), [true, false, false, false]);
+    assert_eq!(binds(&enforced), [true; 4]);
+}
+
+// covers: 002-067
+#[tokio::test]
+async fn an_agent_does_not_start_again_in_a_mode_in_which_a_new_deny_rule_cannot_stop_it() {
+    let world = world().await;
+    for mode in ["edit", "off"] {
+        let made = world.registry.create(&owner(), CommandId::random(), with_mode(mode)).await;
+        let session = made.expect("a session").session;
+        let mut puppet = world.puppet().await;
+        puppet.ready().await;
+        let mut reader = world.attach(session, Start::After(Seq::ZERO)).await;
+        world.registry.submit(&owner(), session, CommandId::random(), Action::Stop).await.expect("stopped");
+        drop(puppet);
+        reader.until(|event| matches!(event, Event::AgentExited { .. })).await;
+        let deny = world.rule(Effect::Deny, "Bash(rm *)", ScopeDraft::User).await;
+        world.registry.submit(&owner(), session, CommandId::random(), Action::Resume).await.expect("resumed");
+        puppet = world.puppet().await;
+        assert_eq!(puppet.launch.spec.mode.as_deref(), Some("ask"), "{mode}: its asking mode");
+        let told = warning(&mut reader).await;
+        assert!(
+            told.contains(&format!("in the mode `{mode}`")) && told.contains("`deny Bash(rm *)`"),
+            "{told}"
+        );
+        let state = world.registry.snapshot(&owner(), session).await.expect("a snapshot").state;
+        assert_eq!(state.summary.mode.as_deref(), Some("ask"), "everyone sees it");
+        world.registry.remove_rule(&owner(), &deny.rule).await.expect("a removal");
+    }
+}
+
+// covers: 004-042
+#[tokio::test]
+async fn a_running_session_says_that_a_new_deny_rule_may_not_stop_its_agent() {
+    let world = world().await;
+    let made = world.registry.create(&owner(), CommandId::random(), with_mode("off")).await;
+    let session = made.expect("a session").session;
+    world.puppet().await.ready().await;
+    let mut reader = world.attach(session, Start::After(Seq::ZERO)).await;
+    world.rule(Effect::Allow, "Bash(ls)", ScopeDraft::User).await;
+    world.rule(Effect::Deny, "Bash(rm *)", ScopeDraft::User).await;
+    let told = warning(&mut reader).await;
+    assert!(
+        told.contains("the new rule `deny Bash(rm *)` may not stop the agent: in the mode `off`"),
+        "{told}"
+    );
+    world.rule(Effect::Deny, "Bash(dd *)", ScopeDraft::Session { session }).await;
+    let told = warning(&mut reader).await;
+    assert!(told.contains("the new rule `deny Bash(dd *)`"), "{told}");
+    let (asking, _puppet) = {
+        let made = world.registry.create(&owner(), CommandId::random(), with_mode("ask")).await;
+        let session = made.expect("a session").session;
+        let puppet = world.puppet().await;
+        puppet.ready().await;
+        (session, puppet)
+    };
+    world.rule(Effect::Deny, "Bash(mkfs *)", ScopeDraft::User).await;
+    assert!(warning(&mut reader).await.contains("mkfs"), "one notice for each rule");
+    world.prompt(asking, "hello").await;
+    let mut quiet = world.attach(asking, Start::After(Seq::ZERO)).await;
+    quiet.until(|event| matches!(event, Event::CommandAccepted { .. })).await;
+    assert!(!quiet.seen.iter().any(|(_, event)| matches!(event, Event::Notice { .. })), "{:?}", quiet.seen);
 }
 
 // covers: 002-070

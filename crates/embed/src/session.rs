@@ -171,7 +171,7 @@ impl Session {
 
     /// Answers a request. Only the first answer counts; the refusal of a later answer says who was first.
     pub async fn answer(&self, request: RequestId, answer: Answer) -> Result<Seq, Refusal> {
-        Ok(self.submit(Action::Answer { request, digest: None, answer }).await?.seq)
+        Ok(self.submit(Action::Answer { request, digest: None, answer, persist: None }).await?.seq)
     }
 
     /// Allows a request, with its original input.

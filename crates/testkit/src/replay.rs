@@ -142,7 +142,7 @@ impl<'t> Replay<'t> {
         };
         let Some(ask) = ask else { return };
         let answer = answer(&ask, &written["response"]["response"]);
-        self.command(number, Action::Answer { request, digest: None, answer }).await;
+        self.command(number, Action::Answer { request, digest: None, answer, persist: None }).await;
     }
 
     async fn command(&mut self, number: u64, action: Action) {

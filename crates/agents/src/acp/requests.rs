@@ -5,13 +5,16 @@
 //! first. A plain approval is the agent's approval for one call, and a plain denial is its denial for one call. If
 //! several choices fit, the one with the shortest id counts, because the id of a choice that does more is longer; the
 //! others are shown by name, and are chosen only by name.
+//!
+//! Approvals that last are not passed on: the agent would keep them, and would then not ask about calls that a deny rule
+//! forbids. An approval that leads to a mode is passed on, because core knows the mode and decides about it.
 
 use bytes::Bytes;
 use indexmap::IndexMap;
 use portolan_core::{
     event::Level,
     ports::{InstructionId, Report},
-    request::{Answer, Ask, AskOption, Verdict},
+    request::{Answer, Ask, AskOption, Verdict, cancelled as cancelled_tool},
 };
 use portolan_wire::jsonrpc::{Error, Id};
 use serde_json::{Value, json, value::RawValue};
@@ -113,6 +116,11 @@ impl Kind {
         matches!(self, Self::AllowOnce | Self::AllowAlways)
     }
 
+    /// Perhaps an approval that lasts: nobody knows what a newer kind means.
+    fn may_last(self) -> bool {
+        matches!(self, Self::AllowAlways | Self::Newer)
+    }
+
     fn rejects(self) -> bool {
         matches!(self, Self::RejectOnce | Self::RejectAlways)
     }
@@ -134,6 +142,12 @@ impl Choices {
         Self(options.iter().filter_map(choice).collect())
     }
 
+    /// The choices without the approvals that last, except those that lead to a mode.
+    pub(super) fn without_lasting(mut self, mode_behind: impl Fn(&str) -> Option<String>) -> Self {
+        self.0.retain(|choice| !choice.kind.may_last() || mode_behind(&choice.id).is_some());
+        self
+    }
+
     /// The fitting choice with the shortest id.
     fn least(&self, fits: impl Fn(Kind) -> bool) -> Option<&Choice> {
         self.0.iter().filter(|choice| fits(choice.kind)).min_by_key(|choice| choice.id.chars().count())
@@ -145,9 +159,9 @@ impl Choices {
         all.next().filter(|_| all.next().is_none())
     }
 
-    /// A plain approval.
+    /// A plain approval: for one call. A choice that allows more is chosen only by name.
     fn yes(&self) -> Option<&Choice> {
-        self.least(|kind| kind == Kind::AllowOnce).or_else(|| self.only(Kind::allows))
+        self.least(|kind| kind == Kind::AllowOnce)
     }
 
     /// A plain denial.
@@ -161,7 +175,7 @@ impl Choices {
         let tied = |kind: Kind| self.0.iter().filter(|choice| choice.kind == kind).count() > 1;
         let plain = [self.yes(), self.no()];
         let once = |kind: Kind| matches!(kind, Kind::AllowOnce | Kind::RejectOnce);
-        // An approval that lasts longer is the plain approval if there is no other, and is still shown by its name.
+        // A denial that lasts is the plain denial if there is no other, and is still shown by its name.
         let is_plain =
             |choice: &&Choice| plain.contains(&Some(*choice)) && once(choice.kind) && !tied(choice.kind);
         let shown = self.0.iter().filter(|choice| !is_plain(choice));
@@ -241,6 +255,7 @@ impl Translate {
             let error = "a permission needs a `toolCall` with an id, and `options`";
             return out.write(&DIALECT.error(&id, Error::INVALID_PARAMS, error));
         };
+        let choices = choices.without_lasting(|choice| self.mode_behind(choice));
         self.sign_of_life(out);
         let call = self.call_asked_about(&tool, told, out);
         let changes = call.changes();
@@ -333,6 +348,9 @@ impl Translate {
                     }
                 } else {
                     self.tools.denied(&tool);
+                    if matches!(answer, Answer::Allow { .. }) {
+                        self.say_not_passed_on(out);
+                    }
                 }
                 chosen.map_or_else(
                     cancelled,
@@ -361,6 +379,16 @@ impl Translate {
         }
     }
 
+    /// An approval that the agent could only take for more than one call.
+    fn say_not_passed_on(&self, out: &mut Output) {
+        let text = format!(
+            "{} got a denial: it offers no approval for this one call, and Portolan passes on no approval that lasts, \
+             because the agent would then act without asking",
+            self.setup.title
+        );
+        notice(Level::Warning, text, out);
+    }
+
     /// The turn is stopped or over: every open request of the agent is answered. The session is informed: it has closed
     /// most of them, but not those that were on their way to it.
     pub(super) fn withdraw_all(&mut self, out: &mut Output) {
@@ -387,7 +415,7 @@ impl Open {
             Asked::Permission { .. } => cancelled(),
             Asked::Elicitation => json!({ "action": "cancel" }),
             Asked::Errand(errand) => {
-                let why = format!("Approval cancelled for tool {}", errand.tool());
+                let why = cancelled_tool(errand.tool());
                 return DIALECT.error(&self.id, CANCELLED, &why);
             }
         };

@@ -134,7 +134,9 @@ impl Agent for Claude {
     }
 
     fn environment(&self, spec: &SessionSpec) -> Result<IndexMap<String, String>, String> {
-        launch::may_bypass(spec.mode.as_deref(), &spec.env, &self.supervision)?;
+        // Portolan answers in some modes, and the CLI works in another one.
+        let works_in = spec.mode.as_deref().map(|mode| self.capabilities().working_mode(mode));
+        launch::may_bypass(works_in.as_deref(), &spec.env, &self.supervision)?;
         self.supervision.shown_environment(&spec.env)
     }
 

@@ -11,7 +11,7 @@ use indexmap::IndexMap;
 use portolan_core::{
     policy::Decision,
     ports::{Doer, InstructionId, Report},
-    request::{Answer, Ask, Choice, Question},
+    request::{Answer, Ask, Choice, Question, cancelled},
 };
 use serde::Deserialize;
 use serde_json::{Value, json, value::RawValue};
@@ -292,7 +292,7 @@ impl Translate {
         self.requests.open.shift_remove(key);
         let response = match decision {
             Decision::Allow => json!({}),
-            Decision::Ask => before_call_output("ask", "a rule says to ask"),
+            Decision::Ask => before_call_output("ask", "Portolan asks about this call"),
             Decision::Deny => before_call_output("deny", DENIED),
         };
         succeed(key, &response, out);
@@ -355,9 +355,7 @@ impl Translate {
                 }
                 Open::Hook { .. } => json!({}),
                 // The call has not begun, and nobody has decided about it.
-                Open::Rules { name, .. } => {
-                    before_call_output("deny", &format!("Approval cancelled for tool {name}"))
-                }
+                Open::Rules { name, .. } => before_call_output("deny", &cancelled(&name)),
                 Open::Elicitation => json!({ "action": "cancel" }),
                 Open::Mcp { id } => mcp_answer(id, nothing),
             };

@@ -24,15 +24,13 @@ use super::{
 };
 use crate::driver::Output;
 
-/// Codex' own words for decisions.
-const FOR_SESSION: &str = "acceptForSession";
-const AMEND: &str = "acceptWithExecpolicyAmendment";
+/// Codex' own word for a denial that stops the turn.
 const CANCEL: &str = "cancel";
 
 /// The prefix of the reason of a denial, for which Codex' own answer has no field.
 const DECLINED: &str = "The user declined this tool call: ";
 
-/// Accepts a rule for a host that Codex proposes.
+/// Takes a rule against a host that Codex proposes.
 const NETWORK: &str = "applyNetworkPolicyAmendment";
 
 /// Requests that may wait at once: more than the session shows to people.
@@ -53,8 +51,7 @@ struct Open {
 #[derive(Debug)]
 enum Asked {
     Command {
-        amendment: Value,
-        /// Rules for hosts, in the order of their options.
+        /// Rules for hosts, in the order in which Codex proposes them.
         network: Vec<Value>,
     },
     Change,
@@ -140,10 +137,10 @@ impl Translate {
             self.tell_why(&thread, message, out);
         }
         let result = match what {
-            Asked::Command { amendment, network } => {
-                json!({ "decision": answering::decision(&answer, &amendment, &network) })
+            Asked::Command { network } => {
+                json!({ "decision": answering::decision(&answer, &network) })
             }
-            Asked::Change => json!({ "decision": answering::decision(&answer, &Value::Null, &[]) }),
+            Asked::Change => json!({ "decision": answering::decision(&answer, &[]) }),
             Asked::Permissions { asked } => answering::permissions_answer(&answer, asked),
             Asked::McpCall | Asked::Elicitation => answering::elicitation_answer(answer),
             Asked::Questions(ids) => answering::questions_answer(answer, &ids),

@@ -2,7 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{CommandId, RequestId, Seq, SessionId, WayOut, request::Outcome};
+use crate::{
+    CommandId, RequestId, Seq, SessionId, WayOut,
+    request::{Outcome, cancelled},
+};
 
 /// The reason of a refusal, as a kind for programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -92,14 +95,20 @@ impl Refusal {
         Self { retry_after_ms: Some(retry_after_ms), ..Self::new(RefusalCode::Busy, message) }
     }
 
-    /// The request is closed already.
-    pub fn already_closed(request: RequestId, outcome: Outcome) -> Self {
+    /// The request is closed already. If it was a permission, `tool` names the tool.
+    pub fn already_closed(request: RequestId, tool: Option<&str>, outcome: Outcome) -> Self {
         let message = match &outcome {
             Outcome::Answered { by, .. } => format!("request {request} was already answered by {by}"),
             Outcome::Expired => format!("request {request} has expired"),
             Outcome::Interrupted { by } => format!("request {request} was closed by an interrupt from {by}"),
             Outcome::Withdrawn => format!("the agent withdrew request {request}"),
             Outcome::AgentGone { reason } => format!("the agent that asked has ended: {reason}"),
+        };
+        let message = match (tool, &outcome) {
+            (Some(tool), Outcome::Interrupted { .. } | Outcome::Withdrawn | Outcome::AgentGone { .. }) => {
+                format!("{}: {message}", cancelled(tool))
+            }
+            _ => message,
         };
         Self { outcome: Some(Box::new(outcome)), ..Self::new(RefusalCode::AlreadyClosed, message) }
     }

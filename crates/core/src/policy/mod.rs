@@ -4,7 +4,7 @@
 //! are [`facts`] that [`resolve`] gathers beforehand; nothing else in here looks at the disk, and nothing reads a clock.
 //!
 //! [`reading`] takes a call apart. [`decide`](mod@decide) combines what [`rule`]s cover ([`cover`], [`commands`], [`glob`]),
-//! the [`mode`], the protected [`places`] and the kind of the [`tool`]. Frontends may lend rules and a mode to a session
+//! the [`mode`], the protected [`places`] the kind of the [`tool`], and [`secret`]s. Frontends may lend rules and a mode to a session
 //! ([`lent`]). [`risk`] is for people. [`budget`] adds up what sessions use. docs/policy.md defines all of it for users.
 
 mod address;
@@ -27,6 +27,7 @@ pub mod reading;
 pub mod resolve;
 pub mod risk;
 pub mod rule;
+pub mod secret;
 mod subcommands;
 pub mod suggest;
 pub mod tool;

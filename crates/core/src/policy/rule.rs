@@ -373,9 +373,28 @@ pub fn split(text: &str) -> Result<(&str, Option<&str>), BadRule> {
     Ok((tool, pattern))
 }
 
+/// Can this name stand in a rule for exactly this tool? An agent chooses the names of its tools: a `*` or a leading `@`
+/// would cover other tools too, and a blank or a bracket would make a rule that nobody can read.
+pub fn is_plain_name(tool: &str) -> bool {
+    !tool.contains('*') && !tool.starts_with('@') && matches!(split(tool), Ok((_, None)))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_plain_name_stands_for_exactly_one_tool() {
+        for plain in ["Bash", "mcp__db__query", "read-file", "a.b", "réseau"] {
+            assert!(is_plain_name(plain), "{plain}");
+        }
+        let long = "x".repeat(TEXT + 1);
+        for other in
+            ["", "*", "mcp__*", "@run", "Run a command", "Bash(ls)", "Bash)", "a\u{7}", "a\u{a0}b", &long]
+        {
+            assert!(!is_plain_name(other), "{other:?}");
+        }
+    }
 
     // covers: 002-061
     #[test]

@@ -4,6 +4,7 @@ use super::{
     address::Address,
     commands,
     reading::Reading,
+    rule::is_plain_name,
     tool::{Call, Kind},
 };
 use crate::request::Ask;
@@ -15,7 +16,7 @@ const WITH_SUBCOMMANDS: &str = "git npm pnpm yarn cargo docker podman kubectl gh
 pub fn from_ask(ask: &Ask) -> Option<String> {
     let call = Call::of(ask)?;
     let tool = call.tool.to_owned();
-    if tool.is_empty() || tool.contains(|c: char| c.is_whitespace() || c.is_control() || "()".contains(c)) {
+    if !is_plain_name(&tool) {
         return None;
     }
     let pattern = match call.kind() {

@@ -14,6 +14,7 @@ use super::{Registry, alone::Alone, broken, gone, past::IMPORTING};
 use crate::{
     Action, CommandId, DaemonEvent, Event, LogId, Millis, Principal, Refusal, RefusalCode, Role, Seq,
     SessionId, SessionSpec, WayOut,
+    capabilities::Asks,
     command::{Command, CommandKey},
     log::Book,
     ports::{Agent, Op, Write},
@@ -159,6 +160,7 @@ impl Registry {
             None => None,
         };
         let mut spec = spec;
+        let is_chosen = spec.mode.is_some();
         if let Some(fork) = &fork {
             fork.fill(&mut spec)?;
         }
@@ -188,8 +190,14 @@ impl Registry {
         for extra in &mut spec.extra_dirs {
             *extra = folder(extra, roots)?;
         }
-        if let Some(mode) = &spec.mode {
-            self.guard_rules(&capabilities, mode, &spec.cwd, &[])?;
+        if let Some(mode) = &spec.mode
+            && let Err(refusal) = self.guard_rules(&capabilities, mode, &spec.cwd, &[])
+        {
+            if is_chosen || capabilities.asks(mode) != Asks::Unknown {
+                return Err(refusal);
+            }
+            // The source's agent may have reported this mode by itself: the fork begins as a new session does.
+            spec.mode = None;
         }
         agent.environment(&spec).map_err(|why| Refusal::new(RefusalCode::Invalid, why))?;
         Ok((spec, fork))

@@ -11,6 +11,7 @@ mod audit;
 mod budgets;
 mod create;
 mod daemon;
+mod edited;
 mod failing;
 mod held;
 pub(crate) mod ledger;
@@ -18,6 +19,7 @@ pub(crate) mod lent;
 mod live_sessions;
 mod modes;
 mod past;
+mod persisted;
 mod reader;
 mod retention;
 mod rules;
@@ -237,10 +239,28 @@ impl Registry {
         id: CommandId,
         action: Action,
     ) -> Result<Receipt, Refusal> {
+        let rule = self.rule_to_persist(who, session, &action).await?;
+        let receipt = self.submit_alone(who, session, id, action).await?;
+        match rule {
+            Some(rule) if !matches!(receipt.stage, Stage::Refused { .. }) => self.persist(who, rule).await?,
+            Some(_) | None => {}
+        }
+        Ok(receipt)
+    }
+
+    /// [`submit`](Self::submit), without the rule that an answer makes for other sessions.
+    async fn submit_alone(
+        &self,
+        who: &Principal,
+        session: SessionId,
+        id: CommandId,
+        action: Action,
+    ) -> Result<Receipt, Refusal> {
         who.may(action.needs(), session)?;
         let key = CommandKey { token: who.token.clone(), id };
         let handle = self.wake(session).await?;
         self.guard_action(who, &handle, &action)?;
+        self.guard_edit(&handle, &action).await?;
         let known = if handle.asked.is_new(&key) {
             None
         } else {

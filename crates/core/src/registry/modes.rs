@@ -50,18 +50,27 @@ impl Registry {
         if capabilities.rules_bind(mode) {
             return Ok(());
         }
-        self.no_deny_rule(mode, folder, of_session)
+        let acts = match capabilities.asks(mode) {
+            Asks::Unknown => "may act",
+            Asks::Everything | Asks::Some | Asks::Nothing => "acts",
+        };
+        self.no_deny_rule((mode, acts), folder, of_session)
     }
 
-    fn no_deny_rule(&self, mode: &str, folder: &Path, of_session: &[Rule]) -> Result<(), Refusal> {
+    fn no_deny_rule(
+        &self,
+        (mode, acts): (&str, &str),
+        folder: &Path,
+        of_session: &[Rule],
+    ) -> Result<(), Refusal> {
         let now = self.shared.clock.now();
         let log = self.shared.daemon.log();
         let daemon = log.state();
         let rules = daemon.rules.iter().chain(of_session);
         let Some(rule) = denies_in(rules, folder, now) else { return Ok(()) };
         let why = format!(
-            "in the mode `{}` the agent acts without asking, and the rule `{}` could not stop the agent; use a mode \
-             that asks",
+            "in the mode `{}` the agent {acts} without asking, and the rule `{}` could not stop the agent; use a \
+             mode that asks",
             shown(mode),
             rule.line()
         );
@@ -128,7 +137,7 @@ impl Registry {
                 if state.capabilities.rules == RulesBind::Enforced {
                     return Ok(());
                 }
-                self.no_deny_rule(&hidden, &state.spec.cwd, &state.session_rules)
+                self.no_deny_rule((&hidden, "acts"), &state.spec.cwd, &state.session_rules)
             }
             None => Ok(()),
         }

@@ -64,7 +64,7 @@ pub struct Trial {
 }
 
 /// Where a call is judged.
-struct Here {
+pub(super) struct Here {
     session: Option<SessionId>,
     folder: PathBuf,
     mode: Mode,
@@ -72,7 +72,7 @@ struct Here {
 }
 
 impl Here {
-    fn of(state: &State) -> Self {
+    pub(super) fn of(state: &State) -> Self {
         Self {
             session: Some(state.summary.session),
             folder: state.summary.cwd.clone(),
@@ -117,6 +117,12 @@ impl Registry {
         if let ScopeDraft::Session { session } = draft.scope {
             return self.add_session_rule(who, session, id, draft).await;
         }
+        let rule = self.new_rule(who, draft).await?;
+        self.save(who, rule).await
+    }
+
+    /// A rule for projects or for every session that may be saved.
+    pub(super) async fn new_rule(&self, who: &Principal, draft: RuleDraft) -> Result<Rule, Refusal> {
         who.may_daemon(Role::Owner)?;
         if self.shared.daemon.log().state().rules.len() >= RULES {
             return Err(Refusal::new(
@@ -124,8 +130,7 @@ impl Registry {
                 format!("there are {RULES} rules already; remove some"),
             ));
         }
-        let rule = self.drafted(who, RuleId::random(), draft).await?;
-        self.save(who, rule).await
+        self.drafted(who, RuleId::random(), draft).await
     }
 
     /// Replaces a rule for projects or for every session under its id.
@@ -152,7 +157,7 @@ impl Registry {
         Ok(draft.into_rule(id, scope, self.shared.clock.now(), who.actor()))
     }
 
-    async fn save(&self, who: &Principal, rule: Rule) -> Result<Rule, Refusal> {
+    pub(super) async fn save(&self, who: &Principal, rule: Rule) -> Result<Rule, Refusal> {
         let mut in_force = self.shared.daemon.rules();
         self.note(Some(who), DaemonEvent::RuleSaved { rule: Box::new(rule.clone()) }).await?;
         // From the answer on the rule decides.
@@ -226,7 +231,7 @@ impl Registry {
         self.judge(Here::of(&state), open.ask.clone()).await
     }
 
-    async fn judge(&self, here: Here, ask: Ask) -> Result<Option<Judgement>, Refusal> {
+    pub(super) async fn judge(&self, here: Here, ask: Ask) -> Result<Option<Judgement>, Refusal> {
         let Here { session, folder, mode, own } = here;
         let lent = session.map(|session| self.lent_to(session)).unwrap_or_default();
         let (home, places) = (self.shared.policy.home.clone(), Arc::clone(&self.shared.policy.own));

@@ -13,7 +13,7 @@ use crate::{
     },
     log::Folded,
     policy::{Effect, Rule, RuleId},
-    request::Outcome,
+    request::{Ask, Outcome},
 };
 
 /// How many closed requests are kept for late answers.
@@ -26,11 +26,12 @@ const UNCERTAIN: usize = 32;
 const NAME: usize = 80;
 
 impl State {
-    fn remember_closed(&mut self, request: RequestId, outcome: &Outcome) {
+    fn remember_closed(&mut self, request: RequestId, ask: Option<&Ask>, outcome: &Outcome) {
         if self.closed_requests.len() == CLOSED_REQUESTS {
             self.closed_requests.remove(0);
         }
-        self.closed_requests.push(ClosedRequest { request, outcome: outcome.clone() });
+        let tool_name = ask.and_then(Ask::tool_name).map(str::to_owned);
+        self.closed_requests.push(ClosedRequest { request, tool_name, outcome: outcome.clone() });
     }
 
     fn list_rules(&mut self) {
@@ -368,10 +369,13 @@ impl Folded for State {
             }
             Event::RequestOpened { request } => self.requests.push((**request).clone()),
             Event::RequestClosed { request, outcome } => {
-                self.requests.retain(|open| open.request != *request);
-                self.remember_closed(*request, outcome);
+                let at = self.requests.iter().position(|open| open.request == *request);
+                let open = at.map(|at| self.requests.remove(at));
+                self.remember_closed(*request, open.as_ref().map(|open| &open.ask), outcome);
             }
-            Event::RequestDecided { request, outcome } => self.remember_closed(request.request, outcome),
+            Event::RequestDecided { request, outcome } => {
+                self.remember_closed(request.request, Some(&request.ask), outcome);
+            }
             Event::CommandAccepted { .. } => self.take_command(seq, by, event),
             Event::Receipt { command, stage } => self.take_receipt(*command, stage),
             Event::SettingChanged { setting } => self.take_setting(setting),

@@ -245,6 +245,10 @@ pub struct OpenTurn {
 pub struct ClosedRequest {
     /// The request's id.
     pub request: RequestId,
+    /// The tool, if the request was a permission.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", ts(optional))]
+    pub tool_name: Option<String>,
     /// How the request ended.
     pub outcome: Outcome,
 }

@@ -142,6 +142,8 @@ struct Working {
     blocked: bool,
     published: Summary,
     requests: Vec<(RequestId, Option<Millis>)>,
+    /// The rules that this session has noted: later ones may be news for its agent.
+    noted: Arc<RuleSet>,
     /// What the ledger was told last.
     used: Option<Used>,
     /// The day and its sum that the store was told last.
@@ -177,6 +179,7 @@ impl Task {
             blocked: false,
             published: self.published.clone(),
             requests,
+            noted: Arc::clone(&self.rules.borrow()),
             used: None,
             row: None,
             checkpoint: head,
@@ -204,7 +207,7 @@ impl Task {
     async fn work(&mut self, working: &mut Working) -> Result<(), StoreError> {
         let (mut tips, mut closings) = (self.log.tips(), self.log.tips());
         let (mut health, mut held_back) = (self.log.store().health(), self.held.clone());
-        let mut spent = self.ledger.changes();
+        let (mut spent, mut changed_rules) = (self.ledger.changes(), self.rules.clone());
         self.look_at_budgets(working);
         let mut reports = Vec::with_capacity(REPORT_BATCH);
         self.publish(working).await?;
@@ -254,6 +257,7 @@ impl Task {
                 Ok(()) = health.changed(), if held => {}
                 Ok(()) = held_back.changed() => self.hold_prompts(),
                 Ok(()) = spent.changed() => self.look_at_budgets(working),
+                Ok(()) = changed_rules.changed() => self.note_rules(working),
                 () = tokio::time::sleep(HELD_LOOK), if held => {}
                 () = has_room(instructions), if *blocked => working.blocked = false,
                 boarded = board(boarding), if boards => {

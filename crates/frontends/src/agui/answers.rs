@@ -45,14 +45,15 @@ pub fn action(state: &State, request: RequestId, approval: &Approval) -> Result<
         let closed = state.closed_requests.iter().rev().find(|closed| closed.request == request);
         let missing =
             || Refusal::new(RefusalCode::NotFound, format!("no request {request} waits in this session"));
-        let refusal =
-            closed.map_or_else(missing, |closed| Refusal::already_closed(request, closed.outcome.clone()));
+        let refusal = closed.map_or_else(missing, |closed| {
+            Refusal::already_closed(request, closed.tool_name.as_deref(), closed.outcome.clone())
+        });
         return Err(NoAnswer::Refused(refusal));
     };
     let answer = answer(&open.ask, approval).map_err(NoAnswer::Invalid)?;
     // The answer counts only for the request that was checked.
     let digest = approval.digest.clone().or_else(|| Some(open.digest.clone()));
-    Ok(Action::Answer { request, digest, answer })
+    Ok(Action::Answer { request, digest, answer, persist: None })
 }
 
 /// The request with that name.

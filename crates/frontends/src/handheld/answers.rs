@@ -2,7 +2,7 @@
 //!
 //! | request | panel | A (yes) | X (always) | B (no) | command |
 //! |---|---|---|---|---|---|
-//! | permission | tool, its action, the reason | allow | allow, and a rule for the session | deny | is a prompt |
+//! | permission | tool, its action, the reason, the risk | allow | allow, and a rule for the session | deny | is a prompt |
 //! | plan | the plan | allow | allow | deny | is a prompt |
 //! | question | one question with its choices | nothing | nothing | deny | answers it |
 //! | form of a tool server | its text and fields | accept, if it has no fields | the same | deny | fills it in |
@@ -12,7 +12,7 @@
 //! An empty approval is never sent: if yes has no meaning for a request, the button does nothing.
 
 use indexmap::IndexMap;
-use portolan_core::request::{Answer, Ask, Question, Scope};
+use portolan_core::request::{Answer, Ask, Question, Request, Scope};
 use serde_json::{Map, Value, json};
 
 use super::{parse::Button, wire::Prompt};
@@ -180,6 +180,21 @@ pub fn title(ask: &Ask, given: &Given) -> String {
     question.map_or_else(|| ask.title(), |(_, question)| question.question.clone())
 }
 
+/// The panel with the risk of the request and the time of its deadline, as far as there are any.
+pub fn with_risk(prompt: Prompt, open: &Request) -> Prompt {
+    let risk = open.policy.as_ref().map(|judgement| match judgement.risk.reasons.as_slice() {
+        [] => format!("risk {}", judgement.risk.level.word()),
+        reasons => format!("risk {}: {}", judgement.risk.level.word(), reasons.join(", ")),
+    });
+    let until = open.deadline.map(|deadline| {
+        let minutes = deadline.0.div_euclid(60_000).rem_euclid(24 * 60);
+        format!("denied at {:02}:{:02} UTC", minutes / 60, minutes % 60)
+    });
+    let said = Some(prompt.description.clone()).filter(|said| !said.is_empty());
+    let description = said.into_iter().chain(risk).chain(until).collect::<Vec<_>>().join(" · ");
+    Prompt { description, ..prompt }
+}
+
 /// The content of the panel. `complaint` is the problem of the last answer.
 pub fn prompt(ask: &Ask, given: &Given, complaint: Option<&str>) -> Prompt {
     let complaint = complaint.map(|wanted| format!("{wanted}. ")).unwrap_or_default();
@@ -303,6 +318,21 @@ mod tests {
             Ask::Hook { event: "Stop".into(), input: json!({ "reason": "done" }) },
             Ask::Other { name: "future".into(), body: json!({}) },
         ]
+    }
+
+    #[test]
+    fn the_panel_says_how_dangerous_a_request_is_and_when_it_is_denied() {
+        let ask = json!({ "kind": "permission", "tool_name": "Bash", "input": {}, "description": "List" });
+        let mut open = json!({ "request": 1, "generation": 1, "digest": "d", "opened_at": 0, "ask": ask });
+        let said = |open: &serde_json::Value| {
+            let open: Request = serde_json::from_value(open.clone()).unwrap();
+            with_risk(prompt(&open.ask, &Given::new(), None), &open).description
+        };
+        assert_eq!(said(&open), "List");
+        open["deadline"] = json!((21 * 60 + 5) * 60_000);
+        open["policy"] = json!({ "decision": "ask", "why": "x",
+            "risk": { "level": "high", "reasons": ["runs a command"] } });
+        assert_eq!(said(&open), "List · risk high: runs a command · denied at 21:05 UTC");
     }
 
     #[test]

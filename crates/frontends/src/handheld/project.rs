@@ -335,7 +335,9 @@ impl View {
                 let why = self.left_to_people.get(&open.request).filter(|_| auto_edit == AutoEdit::On)?;
                 Some(format!("Auto-edit asks you: {why}"))
             };
-            answers::prompt(&open.ask, &self.given(open.request), complaint.or_else(left).as_deref())
+            let complaint = complaint.or_else(left);
+            let prompt = answers::prompt(&open.ask, &self.given(open.request), complaint.as_deref());
+            answers::with_risk(prompt, open)
         });
         let message = self.note.clone().unwrap_or(message);
         Face { state, message, prompt, context_percent: self.context_percent(), active: !self.is_gone() }

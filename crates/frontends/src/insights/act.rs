@@ -277,7 +277,7 @@ fn question_for<'s>(state: &'s State, input: &UserInput) -> Option<&'s Request> 
 }
 
 fn answer_to(request: &Request, answer: Answer) -> Action {
-    Action::Answer { request: request.request, digest: Some(request.digest.clone()), answer }
+    Action::Answer { request: request.request, digest: Some(request.digest.clone()), answer, persist: None }
 }
 
 fn permission(state: &State, response: &PermissionResponse) -> Doing<Action> {
@@ -290,7 +290,7 @@ fn permission(state: &State, response: &PermissionResponse) -> Doing<Action> {
         };
         // Core knows who answered first.
         let request = portolan_core::RequestId(number);
-        return Ok(Action::Answer { request, digest: None, answer: plain });
+        return Ok(Action::Answer { request, digest: None, answer: plain, persist: None });
     };
     let answer = match (&open.ask, response.approved) {
         (Ask::Question { .. } | Ask::Elicitation { .. }, _) => {

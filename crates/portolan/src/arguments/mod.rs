@@ -23,7 +23,9 @@ pub(crate) use conformance::{Doctor, Scripted};
 pub(crate) use create::{New, Past, PastVerb, TakeUp};
 pub(crate) use daemon::{Config, Down, Page, Service, Up};
 pub(crate) use policy::{BudgetLimits, Budgets, Draft, Rules, SetBudget, Simulate};
-pub(crate) use session::{Answer, Approve, Attach, ExportFormat, Mcp, Rule, Send, Set, Switch, Task};
+pub(crate) use session::{
+    Always, Answer, Approve, Attach, ExportFormat, Mcp, Rule, RuleAt, Send, Set, Switch, Task,
+};
 
 /// Any coding agent, any screen: runs coding agents and shares their live sessions.
 ///
@@ -192,6 +194,8 @@ pub(crate) enum Verb {
         /// Also stop the turn
         #[arg(long)]
         interrupt: bool,
+        #[command(flatten)]
+        persist: Always,
         /// Choose one of the agent's own options, by the id of the option
         #[arg(long, value_name = "OPTION")]
         option: Option<String>,

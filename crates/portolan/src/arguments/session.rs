@@ -39,9 +39,8 @@ pub(crate) struct Approve {
     pub(crate) id: String,
     /// Number of the request; default: the only open request, if it has been open for at least two seconds
     pub(crate) request: Option<u64>,
-    /// Also allow every later call of this tool in this session
-    #[arg(long)]
-    pub(crate) always: bool,
+    #[command(flatten)]
+    pub(crate) persist: Always,
     /// Allow with this input instead: JSON or @FILE
     #[arg(long, value_name = "JSON")]
     pub(crate) input: Option<String>,
@@ -51,6 +50,32 @@ pub(crate) struct Approve {
     /// Choose one of the agent's own options, by the id of the option
     #[arg(long, value_name = "OPTION")]
     pub(crate) option: Option<String>,
+}
+
+/// A rule that an answer makes.
+#[derive(Debug, Default, Args)]
+pub(crate) struct Always {
+    /// Also make a rule that answers such calls from now on; the command prints the rule
+    #[arg(long = "always")]
+    pub(crate) makes_rule: bool,
+    /// Where the rule holds; owners only, except `session`
+    #[arg(long, value_enum, value_name = "SCOPE", default_value_t, requires = "makes_rule")]
+    pub(crate) scope: RuleAt,
+    /// The rule, as TOOL or TOOL(PATTERN); default: what Portolan suggests for the request
+    #[arg(long, value_name = "RULE", requires = "makes_rule")]
+    pub(crate) rule: Option<String>,
+}
+
+/// Where a rule holds that an answer makes.
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+pub(crate) enum RuleAt {
+    /// In this session
+    #[default]
+    Session,
+    /// In every session in this session's folder and below it
+    Project,
+    /// In every session
+    User,
 }
 
 /// Answer a question.

@@ -1,10 +1,15 @@
 //! approve, deny, answer: answer a request.
 
+use std::path::Path;
+
 use indexmap::IndexMap;
 use portolan_client::Client;
 use portolan_core::{
     Action, SessionId,
-    request::{Answer, Ask, Question, Request, Scope},
+    request::{
+        Answer, Ask, Question, Request, Scope,
+        persist::{Persist, PersistScope},
+    },
 };
 
 use super::{
@@ -12,7 +17,7 @@ use super::{
     meant::{self, Verb},
 };
 use crate::{
-    arguments::{self, Approve},
+    arguments::{self, Always, Approve, RuleAt},
     failure::{Failure, Outcome},
     output::{self, Format},
     terminal::clean,
@@ -20,12 +25,7 @@ use crate::{
 
 pub(super) async fn approve(context: &Context, approve: Approve) -> Outcome {
     let input = approve.input.as_deref().map(|input| inputs::json(input, "--input")).transpose()?;
-    let answer = Answer::Allow {
-        input,
-        scope: if approve.always { Scope::Session } else { Scope::Once },
-        mode: approve.mode,
-        option: approve.option,
-    };
+    let answer = Answer::Allow { input, scope: Scope::Once, mode: approve.mode, option: approve.option };
     let mut client = context.client().await?;
     let session = client.resolve(&approve.id).await?;
     let request = meant::request(context, &mut client, session, approve.request, Verb::Approve).await?;
@@ -35,14 +35,30 @@ pub(super) async fn approve(context: &Context, approve: Approve) -> Outcome {
             request.request
         )));
     }
-    give(context, client, session, request, answer).await
+    give(context, client, session, request, answer, persisted(approve.persist)).await
 }
 
-pub(super) async fn deny(context: &Context, id: &str, request: Option<u64>, answer: Answer) -> Outcome {
+/// The rule that the answer makes, if the user asks for one.
+fn persisted(always: Always) -> Option<Persist> {
+    let scope = match always.scope {
+        RuleAt::Session => PersistScope::Session,
+        RuleAt::Project => PersistScope::Project,
+        RuleAt::User => PersistScope::User,
+    };
+    always.makes_rule.then_some(Persist { scope, rule: always.rule })
+}
+
+pub(super) async fn deny(
+    context: &Context,
+    id: &str,
+    request: Option<u64>,
+    answer: Answer,
+    always: Always,
+) -> Outcome {
     let mut client = context.client().await?;
     let session = client.resolve(id).await?;
     let request = meant::request(context, &mut client, session, request, Verb::Deny).await?;
-    give(context, client, session, request, answer).await
+    give(context, client, session, request, answer, persisted(always)).await
 }
 
 pub(super) async fn answer(context: &Context, mut given: arguments::Answer) -> Outcome {
@@ -64,7 +80,7 @@ pub(super) async fn answer(context: &Context, mut given: arguments::Answer) -> O
         (None, Some(output)) => Answer::Output { output: inputs::json(&output, "--output")? },
         (None, None) => choices(&request, &given.choices, &given.questions)?,
     };
-    give(context, client, session, request, answer).await
+    give(context, client, session, request, answer, None).await
 }
 
 /// The answer to questions, from the command line.
@@ -149,22 +165,46 @@ async fn give(
     session: SessionId,
     request: Request,
     answer: Answer,
+    persist: Option<Persist>,
 ) -> Outcome {
     answer.fits(&request.ask).map_err(Failure::usage)?;
+    let rule = match &persist {
+        Some(persist) => Some(rule(persist, &request, &answer, session)?),
+        None => None,
+    };
     let told = match &answer {
         Answer::Allow { scope: Scope::Once, .. } => "allowed",
         Answer::Allow { scope: Scope::Session, .. } => "allowed from now on",
         Answer::Deny { .. } => "denied",
         Answer::Choices { .. } | Answer::Content { .. } | Answer::Output { .. } => "answered",
     };
-    let action = Action::Answer { request: request.request, digest: Some(request.digest), answer };
+    let action = Action::Answer { request: request.request, digest: Some(request.digest), answer, persist };
     let receipt = act::carry_out(&mut client, session, action).await?;
     client.close().await;
     if context.format() == Format::Plain {
         // The user may leave out the number of the request, so print which request was answered.
         output::note(format!("{told}: {}", clean::line(&clean::visible(&request.ask.title()))));
+        if let Some(rule) = rule {
+            output::note(format!("made the rule {}", clean::line(&clean::visible(&rule))));
+        }
     }
     act::show(context, session, &receipt)
+}
+
+/// The rule that the answer makes, as the user reads it.
+fn rule(persist: &Persist, request: &Request, answer: &Answer, session: SessionId) -> Outcome<String> {
+    // Only the daemon knows the folder of a project, and it makes the same draft.
+    let scope = PersistScope::Session.draft(session, Path::new(""));
+    let draft = persist.draft(request, answer, scope).map_err(|refusal| {
+        let why = refusal.message;
+        Failure::usage(format!("{why}; --rule names a rule"))
+    })?;
+    let at = match persist.scope {
+        PersistScope::Session => "in this session",
+        PersistScope::Project => "in this session's folder and below it",
+        PersistScope::User => "in every session",
+    };
+    Ok(format!("`{} {}` {at}", draft.effect, draft.text))
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 mod account;
 mod act;
+mod advice;
 mod agents;
 mod answer;
 mod attach;
@@ -154,9 +155,9 @@ pub(crate) async fn run(arguments: Arguments) -> Outcome {
         Verb::Attach(attach) => attach::attach(&context, attach).await,
         Verb::Send(send) => send::send(&context, send).await,
         Verb::Approve(approve) => answer::approve(&context, approve).await,
-        Verb::Deny { id, request, message, interrupt, option } => {
+        Verb::Deny { id, request, message, interrupt, persist, option } => {
             let answer = portolan_core::request::Answer::Deny { message, interrupt, option };
-            answer::deny(&context, &id, request, answer).await
+            answer::deny(&context, &id, request, answer, persist).await
         }
         Verb::Answer(answer) => answer::answer(&context, answer).await,
         Verb::Export { id, format, output, force } => {

@@ -6,14 +6,14 @@ use portolan_client::Client;
 use portolan_core::{
     Action, Event, Millis, RequestId, Seq, SessionId,
     entry::Stored,
-    policy::{Judgement, Rule, RuleDraft, RuleId, rule::ScopeDraft},
+    policy::{Judgement, Rule, RuleDraft, RuleId, RuleScope, rule::ScopeDraft},
     registry::{RuleDescription, Simulation},
     request::{Outcome as Ended, Request},
 };
 use portolan_protocol::{SimulateRule, TestRule};
 use serde_json::{Value, json};
 
-use super::{Context, act, inputs};
+use super::{Context, act, advice, inputs};
 use crate::{
     arguments::{Draft, Rules, Simulate},
     failure::{Failure, Outcome},
@@ -29,7 +29,9 @@ pub(super) async fn run(context: &Context, verb: Rules) -> Outcome {
             let mut client = context.client().await?;
             let draft = read(&mut client, draft).await?;
             let rule = client.add_rule(draft).await?;
+            let advice = advice::of(&mut client, session_of(&rule)).await;
             client.close().await;
+            advice::say(context.format(), advice);
             saved(context, &rule)
         }
         Rules::Edit { rule, draft } => {
@@ -51,9 +53,19 @@ pub(super) async fn run(context: &Context, verb: Rules) -> Outcome {
             };
             let asked = TestRule { tool, input, cwd: Some(cwd), mode: Some(mode), session };
             let judgement = client.test_rule(asked).await?;
+            let advice = advice::of(&mut client, session).await;
             client.close().await;
+            advice::say(context.format(), advice);
             show(context, &judgement)
         }
+    }
+}
+
+/// The session in which alone a rule holds.
+fn session_of(rule: &Rule) -> Option<SessionId> {
+    match rule.scope {
+        RuleScope::Session { session } => Some(session),
+        RuleScope::User | RuleScope::Project { .. } => None,
     }
 }
 
@@ -94,7 +106,11 @@ async fn list(context: &Context, session: Option<String>) -> Outcome {
         None => None,
     };
     let rules = client.rules(session).await?;
+    let advice = advice::of(&mut client, session).await;
     client.close().await;
+    if !rules.is_empty() {
+        advice::say(context.format(), advice);
+    }
     match context.format() {
         Format::Json => output::json(&rules),
         Format::Plain if rules.is_empty() => {
@@ -227,7 +243,9 @@ pub(super) async fn explain(context: &Context, id: &str, request: Option<u64>) -
     let mut client = context.client().await?;
     let session = client.resolve(id).await?;
     let found = requests(&mut client, session).await?;
+    let advice = advice::of(&mut client, Some(session)).await;
     client.close().await;
+    advice::say(context.format(), advice);
     let wanted: Vec<_> = match request {
         None => found,
         Some(number) => found.into_iter().filter(|(asked, _)| asked.request == RequestId(number)).collect(),
@@ -263,7 +281,10 @@ pub(super) async fn explain(context: &Context, id: &str, request: Option<u64>) -
                     Some(judgement) => text.push_str(&told(judgement, "  ")),
                     None => text.push_str("  ask: rules do not apply to requests of this kind\n"),
                 }
-                let ended = ended.as_ref().map_or_else(|| "still waits for an answer".into(), outcome);
+                let ended = ended.as_ref();
+                let cancelled = ended.and_then(|ended| ended.cancellation(&asked.ask));
+                let ended = ended.map_or_else(|| "still waits for an answer".into(), outcome);
+                let ended = cancelled.map_or(ended.clone(), |words| format!("{words}: {ended}"));
                 let _ = writeln!(text, "  {}", clean::line(&ended));
             }
             output::raw(text.as_bytes())
@@ -278,7 +299,7 @@ fn outcome(ended: &Ended) -> String {
         }
         Ended::Answered { by, .. } => format!("allowed by {by}"),
         Ended::Expired => "denied: nobody answered in time".into(),
-        Ended::Interrupted { by } => format!("cancelled: {by} interrupted the turn"),
+        Ended::Interrupted { by } => format!("{by} interrupted the turn"),
         Ended::Withdrawn => "withdrawn by the agent".into(),
         Ended::AgentGone { reason } => format!("not answered: {reason}"),
     }

@@ -210,6 +210,8 @@ pub(crate) fn outcome(ask: Option<&Ask>, outcome: &Outcome) -> Line {
     let line = |style, mark: &str, words: String| {
         Line::new(style, format!("{mark} ")).and(Style::Dim, about.clone()).and(style, words)
     };
+    let words = ask.and_then(|ask| outcome.cancellation(ask));
+    let cancelled = words.map(|words| format!("{}: ", clean::line(&words))).unwrap_or_default();
     match outcome {
         Outcome::Answered { answer, by } => {
             let by = clean::line(&by.to_string());
@@ -239,11 +241,13 @@ pub(crate) fn outcome(ask: Option<&Ask>, outcome: &Outcome) -> Line {
             line(Style::Warning, "✗", "denied, because nobody answered before the deadline".into())
         }
         Outcome::Interrupted { by } => {
-            line(Style::Warning, "■", format!("closed by an interrupt from {}", clean::line(&by.to_string())))
+            let by = clean::line(&by.to_string());
+            line(Style::Warning, "■", format!("{cancelled}closed by an interrupt from {by}"))
         }
-        Outcome::Withdrawn => line(Style::Dim, "·", "the agent withdrew the request".into()),
+        Outcome::Withdrawn => line(Style::Dim, "·", format!("{cancelled}the agent withdrew the request")),
         Outcome::AgentGone { reason } => {
-            line(Style::Warning, "■", format!("the agent that asked has ended: {}", clean::line(reason)))
+            let reason = clean::line(reason);
+            line(Style::Warning, "■", format!("{cancelled}the agent that asked has ended: {reason}"))
         }
     }
 }

@@ -147,7 +147,7 @@ fn action(step: &Step, state: &State) -> Action {
         Step::Answer(_, written) => {
             let open = state.requests.first().unwrap();
             let answer = answer(&open.ask, &written["response"]["response"]);
-            Action::Answer { request: open.request, digest: None, answer }
+            Action::Answer { request: open.request, digest: None, answer, persist: None }
         }
         Step::Interrupt(_) => Action::Interrupt,
         Step::Report(_) | Step::Settled(..) => unreachable!("the agent did this"),

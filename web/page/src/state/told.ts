@@ -36,8 +36,15 @@ function sourceOf(words: string): PolicySource {
   return words.startsWith("at most ") ? "limit" : "rule";
 }
 
-/** Describes how a request ended. */
-export function decided(outcome: Outcome): { text: string; good: boolean | null } {
+/** Describes how a request ended. A permission that ended without an answer was cancelled. */
+export function decided(outcome: Outcome, request?: Request): { text: string; good: boolean | null } {
+  const words = ended(outcome);
+  const isCancelled = outcome.how === "interrupted" || outcome.how === "withdrawn" || outcome.how === "agent_gone";
+  if (!isCancelled || request?.ask.kind !== "permission") return words;
+  return { ...words, text: `Approval cancelled for tool ${request.ask.tool_name}: ${words.text}` };
+}
+
+function ended(outcome: Outcome): { text: string; good: boolean | null } {
   switch (outcome.how) {
     case "answered":
       return { text: `${verb(outcome.answer)} by ${who(outcome.by)}`, good: outcome.answer.kind !== "deny" };

@@ -25,9 +25,11 @@ fn deny(option: Option<&str>) -> Answer {
     Answer::Deny { message: None, interrupt: false, option: option.map(str::to_owned) }
 }
 
+/// The choices that Portolan passes on. A choice named `mode` leads to a mode.
 fn choices(options: &[(&str, &str)]) -> Choices {
     let option = |(id, kind): &(&str, &str)| json!({ "optionId": id, "name": id, "kind": kind });
-    Choices::read(&options.iter().map(option).collect::<Vec<_>>())
+    let leads = |id: &str| (id == "mode").then(|| "acceptEdits".to_owned());
+    Choices::read(&options.iter().map(option).collect::<Vec<_>>()).without_lasting(leads)
 }
 
 fn permission(id: Value, tool: &str) -> Value {
@@ -62,11 +64,10 @@ fn a_plain_approval_is_the_approval_for_once_at_any_place() {
     ]);
     assert_eq!(widest_first.chosen(&allow(None, None)), Some("once"));
     assert_eq!(widest_first.chosen(&deny(None)), Some("no"));
-    assert_eq!(widest_first.chosen(&allow(Some("always"), None)), Some("always"));
     assert_eq!(widest_first.chosen(&deny(Some("never"))), Some("never"));
     let beyond: Vec<_> =
         widest_first.beyond(|_| None).into_iter().map(|option| (option.id, option.verdict)).collect();
-    assert_eq!(beyond, [("always".into(), Verdict::Allow), ("never".into(), Verdict::Deny)]);
+    assert_eq!(beyond, [("never".into(), Verdict::Deny)]);
 }
 
 // covers: 003-061
@@ -80,6 +81,21 @@ fn both_of_two_fitting_choices_are_shown_and_a_plain_answer_takes_the_shorter_id
         shown.iter().map(|option| option.id.as_str()).collect::<Vec<_>>(),
         ["once_and_switch", "once"]
     );
+}
+
+#[test]
+fn an_approval_that_lasts_is_neither_offered_nor_sent_unless_it_leads_to_a_mode() {
+    let plan = choices(&[("mode", "allow_always"), ("always", "allow_always"), ("once", "allow_once")]);
+    let offered: Vec<_> = plan.beyond(|_| None).into_iter().map(|option| option.id).collect();
+    assert_eq!(offered, ["mode"]);
+    assert_eq!(plan.chosen(&allow(Some("mode"), None)), Some("mode"));
+    assert_eq!(plan.chosen(&allow(Some("always"), None)), None);
+    assert_eq!(
+        choices(&[("mode", "allow_always")]).chosen(&allow(None, None)),
+        None,
+        "a mode is chosen by name"
+    );
+    assert_eq!(choices(&[("newer", "maybe")]).chosen(&allow(Some("newer"), None)), None, "it may last");
 }
 
 // covers: 003-061
@@ -96,8 +112,8 @@ fn no_answer_allows_more_than_it_says() {
     assert_eq!(only_wide.chosen(&deny(None)), None);
     assert_eq!(
         choices(&[("yes", "allow_always")]).chosen(&allow(None, None)),
-        Some("yes"),
-        "the only approval"
+        None,
+        "the agent would act without asking from now on"
     );
 }
 

@@ -216,6 +216,16 @@ fn root_bypasses_permissions_only_in_a_sandbox() {
     assert_eq!(judged("bypassPermissions", &[]).is_err(), root);
 }
 
+#[test]
+fn root_may_bypass_because_portolan_answers_and_the_cli_works_in_a_mode_that_asks() {
+    let claude = Claude::new(Config::default(), Arc::new(supervision(&[])), DialIn::new());
+    let spec: SessionSpec =
+        serde_json::from_value(json!({ "agent": "claude", "cwd": "/", "mode": "bypassPermissions" }))
+            .unwrap();
+    assert!(claude.environment(&spec).is_ok());
+    assert_eq!(claude.capabilities().working_mode("bypassPermissions"), "default");
+}
+
 #[tokio::test]
 async fn a_conversation_that_was_never_written_to_disk_begins_again_with_a_notice() {
     let home = tempfile::tempdir().unwrap();

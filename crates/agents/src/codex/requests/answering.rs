@@ -1,36 +1,35 @@
-//! Decisions in Codex' own words. Only offered decisions are sent; any other answer is a denial.
+//! Decisions in Codex' own words. Only offered decisions are sent; any other answer is a denial. An approval holds for
+//! one call: Codex gets none that lasts.
 
 use indexmap::IndexMap;
 use portolan_core::request::Answer;
 use serde_json::{Value, json};
 
-use super::{AMEND, CANCEL, FOR_SESSION, NETWORK};
+use super::{CANCEL, NETWORK};
 
-/// The rule for a host that an option stands for, if it fits the answer.
-fn host_rule_of(option: &str, network: &[Value], action: &str) -> Option<Value> {
+/// The rule against a host that an option stands for.
+fn host_denial_of(option: &str, network: &[Value]) -> Option<Value> {
     let number: usize = option.strip_prefix(NETWORK)?.strip_prefix('-')?.parse().ok()?;
-    let rule = network.get(number).filter(|rule| rule["action"] == action)?;
+    let rule = network.get(number).filter(|rule| rule["action"] == "deny")?;
     Some(json!({ NETWORK: { "network_policy_amendment": rule } }))
 }
 
 /// The decision about a command or a change: Codex' own word, if one was chosen.
-pub(super) fn decision(answer: &Answer, amendment: &Value, network: &[Value]) -> Value {
+pub(super) fn decision(answer: &Answer, network: &[Value]) -> Value {
     match answer {
         // Codex runs exactly what it asked about: an edited input is not allowed.
         Answer::Allow { input: Some(_), .. } => json!("decline"),
         Answer::Allow { option, .. } => match option.as_deref() {
             None => json!("accept"),
-            Some(FOR_SESSION) => json!(FOR_SESSION),
-            Some(AMEND) if amendment.is_array() => json!({ AMEND: { "execpolicy_amendment": amendment } }),
             Some(CANCEL) => json!(CANCEL),
             // Any other option is not a plain approval.
-            Some(other) => host_rule_of(other, network, "allow").unwrap_or_else(|| json!("decline")),
+            Some(_) => json!("decline"),
         },
         Answer::Deny { interrupt, option, .. } if *interrupt || option.as_deref() == Some(CANCEL) => {
             json!(CANCEL)
         }
         Answer::Deny { option: Some(option), .. } => {
-            host_rule_of(option, network, "deny").unwrap_or_else(|| json!("decline"))
+            host_denial_of(option, network).unwrap_or_else(|| json!("decline"))
         }
         _ => json!("decline"),
     }
@@ -38,10 +37,7 @@ pub(super) fn decision(answer: &Answer, amendment: &Value, network: &[Value]) ->
 
 pub(super) fn permissions_answer(answer: &Answer, asked: Value) -> Value {
     match answer {
-        Answer::Allow { input: None, option, .. } if matches!(option.as_deref(), None | Some("session")) => {
-            let scope = if option.is_some() { "session" } else { "turn" };
-            json!({ "permissions": asked, "scope": scope })
-        }
+        Answer::Allow { input: None, option: None, .. } => json!({ "permissions": asked, "scope": "turn" }),
         _ => json!({ "permissions": {}, "scope": "turn" }),
     }
 }
@@ -52,9 +48,8 @@ pub(super) fn elicitation_answer(answer: Answer) -> Value {
         Answer::Allow { option: Some(option), .. } if option == CANCEL => {
             json!({ "action": "cancel", "content": null, "_meta": null })
         }
-        Answer::Allow { input: None, option, .. } => {
-            let meta = option.map(|scope| json!({ "persist": scope }));
-            json!({ "action": "accept", "content": {}, "_meta": meta })
+        Answer::Allow { input: None, option: None, .. } => {
+            json!({ "action": "accept", "content": {}, "_meta": null })
         }
         Answer::Deny { interrupt, option, .. } if interrupt || option.as_deref() == Some(CANCEL) => {
             json!({ "action": "cancel", "content": null, "_meta": null })
@@ -91,18 +86,20 @@ mod tests {
 
     #[test]
     fn only_a_plain_yes_is_a_yes() {
-        let amendment = json!(["git", "status"]);
         let network = [
             json!({ "host": "a.example", "action": "allow" }),
             json!({ "host": "a.example", "action": "deny" }),
         ];
-        let decided = |answer: &Answer| decision(answer, &amendment, &network);
+        let decided = |answer: &Answer| decision(answer, &network);
         assert_eq!(decided(&allow(None, None)), "accept");
-        assert_eq!(decided(&allow(Some(FOR_SESSION), None)), FOR_SESSION);
-        assert_eq!(
-            decided(&allow(Some(AMEND), None)),
-            json!({ AMEND: { "execpolicy_amendment": amendment } })
-        );
+        for lasting in ["acceptForSession", "acceptWithExecpolicyAmendment", "applyNetworkPolicyAmendment-0"]
+        {
+            assert_eq!(
+                decided(&allow(Some(lasting), None)),
+                "decline",
+                "{lasting}: Codex gets no lasting approval"
+            );
+        }
         assert_eq!(decided(&allow(Some(CANCEL), None)), CANCEL, "an option that means no");
         assert_eq!(decided(&allow(Some("newer"), None)), "decline");
         assert_eq!(
@@ -111,15 +108,9 @@ mod tests {
             "it would run another command"
         );
         assert_eq!((decided(&deny(false)), decided(&deny(true))), (json!("decline"), json!(CANCEL)));
-        assert_eq!(
-            decision(&allow(Some(AMEND), None), &Value::Null, &[]),
-            "decline",
-            "there is nothing to amend"
-        );
         let rule = |number: usize| json!({ NETWORK: { "network_policy_amendment": network[number] } });
         let refuse =
             |option: &str| Answer::Deny { message: None, interrupt: false, option: Some(option.into()) };
-        assert_eq!(decided(&allow(Some("applyNetworkPolicyAmendment-0"), None)), rule(0));
         assert_eq!(decided(&refuse("applyNetworkPolicyAmendment-1")), rule(1));
         assert_eq!(
             decided(&allow(Some("applyNetworkPolicyAmendment-1"), None)),
@@ -139,12 +130,12 @@ mod tests {
         let asked = json!({ "network": true });
         let given = |option| permissions_answer(&allow(option, None), asked.clone());
         assert_eq!(given(None), json!({ "permissions": asked, "scope": "turn" }));
-        assert_eq!(given(Some("session")), json!({ "permissions": asked, "scope": "session" }));
         let nothing = json!({ "permissions": {}, "scope": "turn" });
-        assert_eq!((given(Some(CANCEL)), given(Some("newer"))), (nothing.clone(), nothing));
+        assert_eq!((given(Some(CANCEL)), given(Some("session"))), (nothing.clone(), nothing));
         let action = |answer| elicitation_answer(answer)["action"].clone();
         assert_eq!(action(allow(None, None)), "accept");
         assert_eq!(action(allow(Some(CANCEL), None)), "cancel");
+        assert_eq!(action(allow(Some("always"), None)), "decline", "it would last");
         assert_eq!(action(allow(None, Some(json!({ "path": "/" })))), "decline");
     }
 }

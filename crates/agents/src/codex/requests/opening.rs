@@ -1,4 +1,7 @@
 //! Codex' requests as the session gets them: everything that an approval would allow is shown.
+//!
+//! Codex' own approvals that last are not offered: Codex would keep them, and would then not ask about calls that a
+//! deny rule forbids. Portolan's own rules take their place.
 
 use indexmap::IndexMap;
 use portolan_core::request::{Ask, AskOption, Choice, Question, Verdict};
@@ -9,7 +12,7 @@ use super::{
         translate::Translate,
         wire::{some_text, text},
     },
-    AMEND, Asked, CANCEL, FOR_SESSION, NETWORK, Opened,
+    Asked, CANCEL, NETWORK, Opened,
 };
 
 /// The tool name for a request of more permissions.
@@ -36,7 +39,7 @@ impl Translate {
             blocked_path: some_text(params, "grantRoot"),
             folder: None,
             suggestions: vec![],
-            options: vec![option(FOR_SESSION, "Yes, and these files for this session"), cancel()],
+            options: vec![cancel()],
         };
         Some(Opened { ask, tool: Some(item), what: Asked::Change })
     }
@@ -54,12 +57,6 @@ impl Translate {
             return Opened { ask, tool: None, what: Asked::Elicitation };
         }
         let called = self.items.call_of(&thread, &server);
-        let persists = meta["persist"].as_array().map(Vec::as_slice).unwrap_or_default();
-        let options = persists.iter().filter_map(Value::as_str).map(|scope| match scope {
-            "session" => option("session", "Yes, and this tool for this session"),
-            "always" => option("always", "Yes, and this tool from now on"),
-            other => option(other, other),
-        });
         let ask = Ask::Permission {
             // If the tool is not known, its name never matches a rule for a known tool.
             tool_name: called.as_ref().map_or_else(
@@ -73,14 +70,10 @@ impl Translate {
             blocked_path: None,
             folder: None,
             suggestions: vec![],
-            options: options.chain([cancel()]).collect(),
+            options: vec![cancel()],
         };
         Opened { ask, tool: called.map(|(id, _)| id), what: Asked::McpCall }
     }
-}
-
-fn option(id: &str, label: &str) -> AskOption {
-    AskOption::new(id, label, Verdict::Allow)
 }
 
 fn cancel() -> AskOption {
@@ -90,15 +83,9 @@ fn cancel() -> AskOption {
 pub(super) fn command(params: &Value) -> Option<Opened> {
     let item = some_text(params, "itemId")?;
     let amendment = params["proposedExecpolicyAmendment"].clone();
-    let words: Vec<_> = amendment.as_array().into_iter().flatten().filter_map(Value::as_str).collect();
-    let mut options = vec![option(FOR_SESSION, "Yes, and this command for this session")];
-    if !words.is_empty() {
-        let label = format!("Yes, and every command that begins with `{}` from now on", words.join(" "));
-        options.push(option(AMEND, &label));
-    }
     let rules = params["proposedNetworkPolicyAmendments"].as_array().cloned().unwrap_or_default();
-    options.extend(rules.iter().enumerate().filter_map(|(number, rule)| host_rule(number, rule)));
-    options.push(cancel());
+    let denials = rules.iter().enumerate().filter_map(|(number, rule)| host_denial(number, rule));
+    let options = denials.chain([cancel()]).collect();
     let network = &params["networkApprovalContext"];
     let mut input = json!({ "command": params["command"], "cwd": params["cwd"] });
     if network.is_object() {
@@ -120,21 +107,16 @@ pub(super) fn command(params: &Value) -> Option<Opened> {
         reason: Some(reason).filter(|reason| !reason.is_empty()),
         blocked_path: None,
         folder: None,
-        suggestions: Some(amendment.clone()).filter(Value::is_array).into_iter().collect(),
+        suggestions: Some(amendment).filter(Value::is_array).into_iter().collect(),
         options,
     };
-    Some(Opened { ask, tool: Some(item), what: Asked::Command { amendment, network: rules } })
+    Some(Opened { ask, tool: Some(item), what: Asked::Command { network: rules } })
 }
 
-/// A rule that allows or forbids a host from now on.
-fn host_rule(number: usize, rule: &Value) -> Option<AskOption> {
-    let host = some_text(rule, "host")?;
-    let id = format!("{NETWORK}-{number}");
-    match rule["action"].as_str()? {
-        "allow" => Some(option(&id, &format!("Yes, and {host} from now on"))),
-        "deny" => Some(AskOption::new(id, format!("No, and never {host}"), Verdict::Deny)),
-        _ => None,
-    }
+/// A rule of Codex that forbids a host from now on.
+fn host_denial(number: usize, rule: &Value) -> Option<AskOption> {
+    let host = some_text(rule, "host").filter(|_| rule["action"] == "deny")?;
+    Some(AskOption::new(format!("{NETWORK}-{number}"), format!("No, and never {host}"), Verdict::Deny))
 }
 
 /// Further permissions as text.
@@ -182,7 +164,7 @@ pub(super) fn permissions(params: &Value) -> Option<Opened> {
         blocked_path: None,
         folder: None,
         suggestions: vec![],
-        options: vec![option("session", "Yes, for this session")],
+        options: vec![],
     };
     Some(Opened { ask, tool: some_text(params, "itemId"), what: Asked::Permissions { asked } })
 }
@@ -239,7 +221,8 @@ mod tests {
             { "access": "write", "path": { "type": "special", "value": { "kind": "root" } } } ] } });
         let params = json!({ "itemId": "c", "command": "sail", "reason": "to arrive", "additionalPermissions": more,
             "networkApprovalContext": { "host": "a.example", "protocol": "https" },
-            "proposedNetworkPolicyAmendments": [{ "host": "a.example", "action": "deny" }, { "action": "allow" }] });
+            "proposedExecpolicyAmendment": ["sail"], "proposedNetworkPolicyAmendments": [
+            { "host": "a.example", "action": "deny" }, { "host": "a.example", "action": "allow" }] });
         let Some(Opened { ask: Ask::Permission { input, reason, options, .. }, .. }) = command(&params)
         else {
             panic!("it is a permission")
@@ -252,7 +235,7 @@ mod tests {
         );
         let offered: Vec<_> = options.iter().map(|option| (option.id.as_str(), option.verdict)).collect();
         let rule = ("applyNetworkPolicyAmendment-0", Verdict::Deny);
-        assert_eq!(offered, [(FOR_SESSION, Verdict::Allow), rule, (CANCEL, Verdict::Deny)]);
+        assert_eq!(offered, [rule, (CANCEL, Verdict::Deny)], "no approval that lasts");
         assert_eq!(wanted(&json!({ "newer": 1 })).unwrap(), "Codex asks for {\"newer\":1}");
         assert_eq!((wanted(&Value::Null), wanted(&json!({}))), (None, None));
     }

@@ -4,6 +4,7 @@ use portolan_core::{
     Event,
     event::{ErrorKind, TaskStatus, ToolOutcome, TurnOutcome, TurnResult},
     ports::Report,
+    request::{Ask, Verdict},
 };
 use serde_json::Value;
 
@@ -93,14 +94,26 @@ fn every_decision_reaches_codex_in_its_own_words() {
         decided.unwrap_or_else(|| panic!("{name}: nothing was decided"))["result"]["decision"].clone()
     };
     assert_eq!(decision("approval_exec_accept"), "accept");
-    assert_eq!(decision("approval_exec_accept_session"), "acceptForSession");
+    // Portolan makes a rule of its own: a lasting approval of Codex would keep later calls from a deny rule.
+    assert_eq!(decision("approval_exec_accept_session"), "accept");
+    assert_eq!(decision("approval_policy_amend"), "accept");
     assert_eq!(decision("approval_exec_decline"), "decline");
     assert_eq!(decision("approval_exec_cancel"), "cancel");
     assert_eq!(decision("filechange_cancel"), "cancel");
-    let amended = decision("approval_policy_amend");
-    assert!(amended["acceptWithExecpolicyAmendment"]["execpolicy_amendment"].is_array(), "{amended}");
     assert_eq!(tool_outcomes(&Player::play("approval_exec_decline")), [ToolOutcome::Denied]);
     assert_eq!(tool_outcomes(&Player::play("mcp_tool_call_declined")), [ToolOutcome::Denied]);
+}
+
+#[test]
+fn no_request_offers_an_approval_that_lasts() {
+    for name in names() {
+        for report in Player::play(&name).reports {
+            let Report::RequestOpened { ask, .. } = report else { continue };
+            let Ask::Permission { options, .. } = *ask else { continue };
+            let allowing: Vec<_> = options.iter().filter(|option| option.verdict == Verdict::Allow).collect();
+            assert!(allowing.is_empty(), "{name}: {allowing:?}");
+        }
+    }
 }
 
 // covers: 003-047

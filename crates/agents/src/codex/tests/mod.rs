@@ -202,12 +202,8 @@ fn content(piece: &Value) -> Content {
 }
 
 fn answer(ask: &Ask, result: &Value) -> Answer {
-    let allow = |option: Option<&str>| Answer::Allow {
-        input: None,
-        scope: Scope::Once,
-        mode: None,
-        option: option.map(Into::into),
-    };
+    // Codex' own approval that lasts: Portolan makes a rule in its place.
+    let lasting = || Answer::Allow { input: None, scope: Scope::Session, mode: None, option: None };
     if let Ask::Question { questions } = ask {
         let chosen = result["answers"].as_object().unwrap().values().next().unwrap()["answers"].clone();
         let chosen = serde_json::from_value(chosen).unwrap();
@@ -215,11 +211,11 @@ fn answer(ask: &Ask, result: &Value) -> Answer {
     }
     match (result["decision"].as_str(), result["action"].as_str()) {
         (Some("accept"), _) => Answer::allow(),
-        (Some("acceptForSession"), _) => allow(Some("acceptForSession")),
+        (Some("acceptForSession"), _) => lasting(),
         (Some("cancel"), _) | (_, Some("cancel")) => {
             Answer::Deny { message: None, interrupt: true, option: None }
         }
-        (None, None) if result["decision"].is_object() => allow(Some("acceptWithExecpolicyAmendment")),
+        (None, None) if result["decision"].is_object() => lasting(),
         (None, None) if result["permissions"].is_object() => Answer::allow(),
         (_, Some("accept")) if matches!(ask, Ask::Elicitation { .. }) => {
             Answer::Content { content: result["content"].clone() }

@@ -8,7 +8,10 @@ use crate::{
     command::{ActionName, Stage},
     event::Content,
     policy::{Rule, RuleDraft, RuleId, check},
-    request::{Answer, Request},
+    request::{
+        Answer, Request,
+        persist::{Persist, PersistScope},
+    },
     session::state::{OpenCommand, State},
 };
 
@@ -25,8 +28,9 @@ impl Machine {
         let agent = state.summary.agent.as_str();
         match action {
             Action::Prompt { content } => self.admit_prompt(state, content),
-            Action::Answer { request, digest, answer } => {
-                admit_answer(state, *request, digest.as_deref(), answer)
+            Action::Answer { request, digest, answer, persist } => {
+                admit_answer(state, *request, digest.as_deref(), answer)?;
+                persist.as_ref().map_or(Ok(()), |persist| admit_persist(state, *request, answer, persist))
             }
             Action::Interrupt => Capabilities::require(
                 can.interrupt || self.memory.running == Running::No,
@@ -205,9 +209,7 @@ fn waiting(state: &State, fits: impl Fn(&OpenCommand) -> bool) -> Result<Waiting
 }
 
 fn admit_rule(state: &State, rule: &RuleDraft) -> Result<(), Refusal> {
-    if state.session_rules.len() >= SESSION_RULES {
-        return refuse(RefusalCode::Invalid, "this session has too many rules already");
-    }
+    has_room_for_a_rule(state)?;
     check::draft(rule).map_err(|why| Refusal::new(RefusalCode::Invalid, why.0))
 }
 
@@ -236,9 +238,31 @@ fn open_request(state: &State, request: RequestId) -> Result<&Request, Refusal> 
         let closed = state.closed_requests.iter().rev().find(|closed| closed.request == request);
         closed.map_or_else(
             || Refusal::new(RefusalCode::NotFound, format!("no request {request} waits in this session")),
-            |closed| Refusal::already_closed(request, closed.outcome.clone()),
+            |closed| Refusal::already_closed(request, closed.tool_name.as_deref(), closed.outcome.clone()),
         )
     })
+}
+
+fn has_room_for_a_rule(state: &State) -> Result<(), Refusal> {
+    if state.session_rules.len() < SESSION_RULES {
+        return Ok(());
+    }
+    Err(Refusal::new(RefusalCode::Invalid, "this session has too many rules already"))
+}
+
+/// The rule that comes with the answer can be made. The registry makes those that hold in other sessions too.
+fn admit_persist(
+    state: &State,
+    request: RequestId,
+    answer: &Answer,
+    persist: &Persist,
+) -> Result<(), Refusal> {
+    let scope = persist.scope.draft(state.summary.session, &state.summary.cwd);
+    persist.draft(open_request(state, request)?, answer, scope)?;
+    match persist.scope {
+        PersistScope::Session => has_room_for_a_rule(state),
+        PersistScope::Project | PersistScope::User => Ok(()),
+    }
 }
 
 fn admit_answer(

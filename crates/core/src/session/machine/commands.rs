@@ -102,7 +102,8 @@ impl Machine {
                 }
                 Next::Later
             }
-            Action::Answer { request, answer, .. } => {
+            Action::Answer { request, answer, persist, .. } => {
+                self.persist(book, now, seq, by, request, &answer, persist);
                 self.answer(book, now, seq, by, request, answer);
                 Next::Later
             }
@@ -131,7 +132,10 @@ impl Machine {
             }
             Action::AddRule { rule } => {
                 let rule = Box::new(rule.of_session(book.state().summary.session, seq, now, by));
-                Next::Record(Event::RuleAdded { tool_name: rule.text.clone(), rule: Some(rule) })
+                let added = Event::RuleAdded { tool_name: rule.text.clone(), rule: Some(rule.clone()) };
+                book.append(now, Some(by.clone()), added);
+                self.note_unbound(book, now, std::iter::once(&*rule));
+                Next::Done
             }
             Action::RemoveRule { tool_name, rule } => Next::Record(Event::RuleRemoved { tool_name, rule }),
             Action::SetDeadline { request, seconds } => Next::Record(deadline(now, request, seconds)),
@@ -257,13 +261,17 @@ pub(crate) fn masked(action: &Action) -> Action {
             Action::McpSet { servers, keep: *keep }
         }
         // The entry that closes the request shows the answer, with secrets masked.
-        Action::Answer { request, digest, answer: Answer::Choices { .. } | Answer::Content { .. } } => {
-            Action::Answer {
-                request: *request,
-                digest: digest.clone(),
-                answer: Answer::Choices { answers: IndexMap::new() },
-            }
-        }
+        Action::Answer {
+            request,
+            digest,
+            answer: Answer::Choices { .. } | Answer::Content { .. },
+            persist,
+        } => Action::Answer {
+            request: *request,
+            digest: digest.clone(),
+            answer: Answer::Choices { answers: IndexMap::new() },
+            persist: persist.clone(),
+        },
         other => other.clone(),
     }
 }

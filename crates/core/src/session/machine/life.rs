@@ -9,6 +9,7 @@ use crate::{
     capabilities::Asks,
     event::{Level, ResetReason, Setting},
     log::Book,
+    policy::{Rule, rule::denies_in},
     ports::InstructionId,
     session::state::State,
 };
@@ -85,8 +86,8 @@ impl Machine {
         generation
     }
 
-    /// The mode to start in. If modes that ask nobody were switched off meanwhile, the agent starts in its asking mode
-    /// instead, and the session says so.
+    /// The mode to start in. If modes that ask nobody were switched off meanwhile, or if a deny rule was made that could
+    /// not stop the agent in its mode, the agent starts in its asking mode instead, and the session says so.
     pub fn starting_mode(
         &self,
         book: &mut Book<State>,
@@ -96,19 +97,50 @@ impl Machine {
         let mode = book.state().summary.mode.clone()?;
         let before = &book.state().capabilities;
         let unasked = [before, capabilities].iter().any(|known| known.asks(&mode) == Asks::Nothing);
-        if !unasked || self.policy.bypass == Bypass::ForOwners {
-            return Some(capabilities.working_mode(&mode));
-        }
         let asking = capabilities.asking_mode().map(str::to_owned);
-        let text = format!(
-            "the agent does not start in the mode `{mode}`, because the agent asks nobody in that mode, and such modes \
-             are switched off here"
-        );
+        let text = if unasked && self.policy.bypass != Bypass::ForOwners {
+            format!(
+                "the agent does not start in the mode `{mode}`, because the agent asks nobody in that mode, and such \
+                 modes are switched off here"
+            )
+        } else if let Some(rule) = self.beyond(book.state(), now, capabilities, &mode) {
+            if asking.is_none() && capabilities.asks(&mode) == Asks::Unknown {
+                // No other mode of this agent is known to ask more. A running agent's session was told when the rule came.
+                if rule.made_at >= book.state().summary.active_at {
+                    let rule = rule.line();
+                    let text = format!(
+                        "nobody knows what the agent asks in the mode `{mode}`, so the rule `{rule}` may not stop the \
+                         agent"
+                    );
+                    book.append(now, Some(Actor::Daemon), Event::Notice { level: Level::Warning, text });
+                }
+                return Some(capabilities.working_mode(&mode));
+            }
+            let rule = rule.line();
+            format!(
+                "the agent does not start in the mode `{mode}`, because in that mode the agent acts without asking, and \
+                 the rule `{rule}` could not stop the agent"
+            )
+        } else {
+            return Some(capabilities.working_mode(&mode));
+        };
         book.append(now, Some(Actor::Daemon), Event::Notice { level: Level::Warning, text });
         if let Some(mode) = asking.clone() {
             let setting = Setting::Mode { mode };
             book.append(now, Some(Actor::Daemon), Event::SettingChanged { setting });
         }
         asking
+    }
+
+    /// The deny rule that holds here and could not stop the agent in this mode.
+    fn beyond(&self, state: &State, now: Millis, capabilities: &Capabilities, mode: &str) -> Option<Rule> {
+        // Only the running agent may say how much one of its own modes asks.
+        let is_known = capabilities.asks(mode) != Asks::Unknown;
+        let known = if is_known { capabilities } else { &state.capabilities };
+        if known.rules_bind(mode) {
+            return None;
+        }
+        let rules = self.rules.iter().chain(&state.session_rules);
+        denies_in(rules, &state.spec.cwd, now).cloned()
     }
 }

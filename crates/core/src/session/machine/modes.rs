@@ -6,10 +6,10 @@ use serde::{Deserialize, Serialize};
 use super::Machine;
 use crate::{
     Actor, Capabilities, Event, Millis,
-    capabilities::{Asks, shown},
+    capabilities::{Asks, RulesBind, shown},
     event::{AgentInfo, Level, Setting},
     log::Book,
-    policy::rule::denies_in,
+    policy::{Rule, rule::denies_in},
     request::{Answer, Ask},
     session::state::State,
 };
@@ -135,6 +135,32 @@ impl Machine {
                 AgentInfo { own_mode: Some(mode), ..info }
             }
         }
+    }
+
+    /// Says that one of these new rules may not stop the running agent.
+    pub fn note_unbound<'a>(
+        &self,
+        book: &mut Book<State>,
+        now: Millis,
+        added: impl Iterator<Item = &'a Rule>,
+    ) {
+        let state = book.state();
+        let Some(rule) = denies_in(added, &state.spec.cwd, now) else { return };
+        let mode = state.agent.own_mode.as_ref().or(state.summary.mode.as_ref());
+        let binds = match mode {
+            Some(mode) => state.capabilities.rules_bind(mode),
+            None => state.capabilities.rules == RulesBind::Enforced,
+        };
+        if !self.is_running() || binds {
+            return;
+        }
+        let mode = mode.map_or_else(|| "its mode".to_owned(), |mode| format!("the mode `{}`", shown(mode)));
+        let text = format!(
+            "the new rule `{}` may not stop the agent: in {mode} the agent may act without asking. Set a mode that asks, \
+             or stop the session",
+            rule.line()
+        );
+        book.append(now, Some(Actor::Daemon), Event::Notice { level: Level::Warning, text });
     }
 
     fn words_for_own(&self, state: &State, now: Millis, mode: &str) -> String {

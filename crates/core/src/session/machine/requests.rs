@@ -12,10 +12,14 @@ use crate::{
     event::Setting,
     log::Book,
     policy::{
-        Call, Decision, Effect, Judgement, Kind, Reading, Rule, RuleId, RuleSet, Situation, decide, suggest,
+        Call, Decision, Effect, Judgement, Kind, Mode, Reading, Rule, RuleId, RuleSet, Situation, decide,
+        rule::ScopeDraft, secret, suggest,
     },
     ports::{Approval, Doer, InstructionId, Order},
-    request::{Answer, Ask, Outcome, Request, Scope},
+    request::{
+        Answer, Ask, Outcome, Request, Scope,
+        persist::{Persist, PersistScope},
+    },
     session::{
         settle::receipt,
         state::{State, Summary},
@@ -63,6 +67,30 @@ impl Machine {
         }
         let answer = worded(book, now, by, &ask, answer);
         self.settle_request(book, now, InstructionId(seq.0), request, ask, answer, by.clone());
+    }
+
+    /// Makes the rule that comes with an answer, if it is one of this session.
+    #[expect(clippy::too_many_arguments, reason = "one call shows the whole of what an answer makes")]
+    pub(super) fn persist(
+        &self,
+        book: &mut Book<State>,
+        now: Millis,
+        seq: Seq,
+        by: &Actor,
+        request: RequestId,
+        answer: &Answer,
+        persist: Option<Persist>,
+    ) {
+        let Some(persist) = persist.filter(|persist| persist.scope == PersistScope::Session) else { return };
+        let state = book.state();
+        let session = state.summary.session;
+        let Some(open) = state.requests.iter().find(|open| open.request == request) else { return };
+        // Admission has just made the same draft.
+        let Ok(draft) = persist.draft(open, answer, ScopeDraft::Session { session }) else { return };
+        let rule = Box::new(draft.of_session(session, seq, now, by));
+        let (tool_name, made) = (rule.text.clone(), Some(rule.clone()));
+        book.append(now, Some(by.clone()), Event::RuleAdded { tool_name, rule: made });
+        self.note_unbound(book, now, std::iter::once(&*rule));
     }
 
     /// The one place where an answer goes to the agent: the request is open and is closed here, so it is answered once.
@@ -199,6 +227,7 @@ impl Machine {
         let by_rule = judgement.as_ref().is_some_and(|judgement| !judgement.rules.is_empty());
         let asks_for_the_place =
             judgement.as_ref().is_some_and(|judgement| judgement.mode.is_some() && !by_rule);
+        let by_step = judgement.as_ref().is_some_and(|judgement| judgement.mode.is_none() && !by_rule);
         let decision = judgement.map_or(Decision::Allow, |judgement| judgement.decision);
         let allowed_by = opened.tool.as_ref().and_then(|tool| self.memory.allowed.get(tool)).copied();
         match (doer, decision) {
@@ -222,11 +251,25 @@ impl Machine {
             }
             (_, Decision::Allow) => self.tell_checked(opened.key, Decision::Allow),
             // The agent then sends a request.
-            (Doer::Agent, Decision::Ask) if by_rule => self.tell_checked(opened.key, Decision::Ask),
-            (Doer::Agent, Decision::Deny) if by_rule => self.open_request(book, now, opened),
+            (Doer::Agent, Decision::Ask) if by_rule || by_step && self.touches_a_secret(&opened.ask) => {
+                self.tell_checked(opened.key, Decision::Ask);
+            }
+            (Doer::Agent, Decision::Deny) if by_rule || self.asks_nobody(book.state()) => {
+                self.open_request(book, now, opened);
+            }
             (Doer::Agent, Decision::Ask | Decision::Deny) => self.tell_checked(opened.key, Decision::Allow),
             (Doer::Portolan, Decision::Ask | Decision::Deny) => self.open_request(book, now, opened),
         }
+    }
+
+    /// Does the session's mode deny what no rule allows, also where the agent would not ask?
+    pub fn asks_nobody(&self, state: &State) -> bool {
+        state.capabilities.meaning(state.summary.mode.as_deref()) == Mode::DontAsk
+    }
+
+    /// Does a call touch a place that no mode covers?
+    fn touches_a_secret(&self, ask: &Ask) -> bool {
+        Call::of(ask).is_some_and(|call| secret::touched(&Reading::of(call), &self.facts))
     }
 
     /// Are all files of a call really in the session's further folders?

@@ -3,11 +3,16 @@
 //! The look is done on another thread and bounded in time. While the task waits for it, further reports of the agent wait
 //! too, so that their order stays; commands of people do not wait.
 
-use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, HashMap},
+    path::PathBuf,
+    sync::Arc,
+    time::Duration,
+};
 
 use super::{Task, Working};
 use crate::{
-    policy::{Call, Effect, Facts, Reading, Rule, RuleScope, RuleSet, resolve},
+    policy::{Call, Effect, Facts, Reading, Rule, RuleScope, RuleSet, resolve, secret},
     ports::{Boxed, Doer, Report},
 };
 
@@ -32,14 +37,16 @@ impl Task {
     /// a rule depends on which folder stands at a path.
     pub(super) fn look_for(&mut self, report: &Report) -> Option<Boxed<'static, Facts>> {
         let (Report::RequestOpened { ask, .. } | Report::Unasked { ask, .. }) = report else { return None };
+        let reading = Reading::of(Call::of(ask)?);
         if let Report::Unasked { doer: Doer::Agent, .. } = report
             && !self.any_rule_forbids()
+            && !self.machine.asks_nobody(&self.log.state())
+            && !secret::may_be_touched(&reading)
         {
-            // Only a deny or an ask would count.
+            // Nothing would stop the call.
             self.know(Facts::default());
             return None;
         }
-        let reading = Reading::of(Call::of(ask)?);
         let mut paths = reading.paths();
         if self.any_rule_forbids_files() {
             paths.extend(reading.mentioned());
@@ -62,6 +69,15 @@ impl Task {
     fn know(&mut self, facts: Facts) {
         let lent = self.lent.borrow().of(self.id);
         self.machine.know(Arc::clone(&self.rules.borrow()), lent, facts);
+    }
+
+    /// Tells the session of new rules that cannot stop its agent.
+    pub(super) fn note_rules(&self, working: &mut Working) {
+        let rules = Arc::clone(&self.rules.borrow());
+        let before = std::mem::replace(&mut working.noted, Arc::clone(&rules));
+        let before: HashMap<_, _> = before.iter().map(|rule| (&rule.rule, rule)).collect();
+        let added = rules.iter().filter(|rule| before.get(&rule.rule) != Some(rule));
+        self.machine.note_unbound(&mut self.log.book(), self.clock.now(), added);
     }
 
     /// Is there any rule that denies or asks?

@@ -46,6 +46,7 @@ impl Task {
         let resume = self.resume_point(book.state());
         let named = resume.as_ref().map(|point| point.agent_session.clone());
         let capabilities = self.agent.as_ref().map(|agent| agent.capabilities()).unwrap_or_default();
+        self.machine.know_rules(Arc::clone(&self.rules.borrow()));
         let mode = self.machine.starting_mode(&mut book, now, &capabilities);
         let generation = self.machine.starting(&mut book, now, capabilities, named);
         let berth = match berth {

@@ -84,7 +84,7 @@ fn after_an_always_allow_nobody_is_asked_about_that_tool_again() {
     let mut world = ready();
     let request = world.ask("Bash");
     let answer = Answer::Allow { input: None, scope: Scope::Session, mode: None, option: None };
-    world.send(1, Action::Answer { request, digest: None, answer }).unwrap();
+    world.send(1, Action::Answer { request, digest: None, answer, persist: None }).unwrap();
     world.ask("Bash");
     assert_eq!(world.open(), [], "the rule answered");
     world.ask("Write");
@@ -104,7 +104,8 @@ fn after_an_always_allow_nobody_is_asked_about_that_tool_again() {
 fn an_answer_to_a_changed_request_is_refused() {
     let mut world = ready();
     let request = world.ask("Bash");
-    let action = Action::Answer { request, digest: Some("other".into()), answer: Answer::allow() };
+    let action =
+        Action::Answer { request, digest: Some("other".into()), answer: Answer::allow(), persist: None };
     assert_eq!(world.send(1, action).unwrap_err().code, RefusalCode::Stale);
     assert_eq!(world.open(), [request]);
 }
@@ -124,9 +125,28 @@ fn an_option_fits_only_the_answer_that_it_belongs_to() {
     assert_eq!((allow("always").fits(&offered), deny("never").fits(&offered)), (Ok(()), Ok(())));
     assert!(allow("never").fits(&offered).unwrap_err().contains("NEVER"), "a no is never sent as a yes");
     assert!(deny("always").fits(&offered).is_err());
-    assert!(allow("other").fits(&offered).is_err());
+    let lasting = allow("acceptForSession").fits(&offered).unwrap_err();
+    assert!(lasting.ends_with("allow the request once, or let Portolan make a rule"), "{lasting}");
     assert!(allow("always").fits(&ask(vec![])).is_err(), "nothing was offered");
     assert_eq!((Answer::allow().fits(&offered), Answer::deny(None).fits(&offered)), (Ok(()), Ok(())));
+}
+
+#[test]
+fn always_is_refused_for_a_tool_whose_name_would_make_another_rule() {
+    let always = Answer::Allow { input: None, scope: Scope::Session, mode: None, option: None };
+    for name in ["*", "mcp__*", "@run", "Run a command", "Bash(ls)", "a\u{7}b"] {
+        let mut world = ready();
+        let request = world.ask(name);
+        let suggested = world.book.state().requests[0].suggested_rule.clone();
+        assert_eq!(suggested, None, "{name:?}");
+        let action = Action::Answer { request, digest: None, answer: always.clone(), persist: None };
+        let refused = world.send(1, action).unwrap_err();
+        assert_eq!(refused.code, RefusalCode::Invalid);
+        assert!(refused.message.ends_with("allow the request once, or write a rule"), "{refused}");
+        assert_eq!((world.open(), world.book.state().session_rules.len()), (vec![request], 0));
+        world.send(1, yes(request)).unwrap();
+        assert_eq!(world.open(), [], "once is possible");
+    }
 }
 
 #[test]
@@ -146,7 +166,7 @@ fn an_edited_input_is_only_for_agents_that_support_it() {
         protocol,
         capabilities: Box::new(plain),
     });
-    let action = Action::Answer { request, digest: None, answer };
+    let action = Action::Answer { request, digest: None, answer, persist: None };
     assert_eq!(world.send(1, action).unwrap_err().code, RefusalCode::Unsupported);
     assert_eq!(world.open(), [request]);
 }
@@ -182,6 +202,10 @@ fn an_interrupt_closes_waiting_requests_for_everybody() {
     for request in [first, second] {
         let refusal = world.send(1, yes(request)).unwrap_err();
         assert!(matches!(refusal.outcome.as_deref(), Some(Outcome::Interrupted { .. })), "{refusal:?}");
+        let tool = if request == first { "Bash" } else { "Write" };
+        let words =
+            format!("Approval cancelled for tool {tool}: request {request} was closed by an interrupt");
+        assert!(refusal.message.starts_with(&words), "{refusal}");
     }
 }
 

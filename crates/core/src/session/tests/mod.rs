@@ -351,5 +351,5 @@ fn prompt(text: &str) -> Action {
 }
 
 fn yes(request: RequestId) -> Action {
-    Action::Answer { request, digest: None, answer: Answer::allow() }
+    Action::Answer { request, digest: None, answer: Answer::allow(), persist: None }
 }

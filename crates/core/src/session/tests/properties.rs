@@ -114,13 +114,13 @@ impl World {
                 if let Some(request) = self.pick(which) {
                     let answer =
                         Answer::Allow { input: None, scope: Scope::Session, mode: None, option: None };
-                    let _ = self.send(who, Action::Answer { request, digest: None, answer });
+                    let _ = self.send(who, Action::Answer { request, digest: None, answer, persist: None });
                 }
             }
             Step::Deny(who, which) => {
                 if let Some(request) = self.pick(which) {
                     let answer = Answer::deny(None);
-                    let _ = self.send(who, Action::Answer { request, digest: None, answer });
+                    let _ = self.send(who, Action::Answer { request, digest: None, answer, persist: None });
                 }
             }
             Step::Rename(who) => drop(self.send(who, Action::Rename { title: format!("name {who}") })),
@@ -421,7 +421,7 @@ proptest! {
                 2 => Answer::Allow { input: Some(serde_json::json!({ "by": who })), scope: Scope::Once, mode: None, option: None },
                 _ => Answer::Allow { input: None, scope: Scope::Session, mode: None, option: None },
             };
-            let result = world.send(who, Action::Answer { request, digest: None, answer: answer.clone() });
+            let result = world.send(who, Action::Answer { request, digest: None, answer: answer.clone(), persist: None });
             let by = Actor::Person {
                 token: format!("t{who}").parse().expect("an id"),
                 name: format!("person {who}"),

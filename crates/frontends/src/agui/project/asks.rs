@@ -57,6 +57,7 @@ pub(super) fn particulars(session: SessionId, request: &Request) -> Value {
     put("toolCallId", request.tool.as_ref().map(|tool| json!(tool)));
     put("subagentRunId", request.parent.as_ref().map(|parent| json!(parent)));
     put("expiresAt", request.deadline.map(|deadline| json!(iso(deadline))));
+    put("risk", request.policy.as_ref().map(|judgement| json!(judgement.risk)));
     if let Ask::Permission { description, reason, changes, options, .. } = &request.ask {
         put("description", description.as_ref().map(|text| json!(text)));
         put("reason", reason.as_ref().map(|text| json!(text)));

@@ -369,7 +369,7 @@ impl Task {
             actions.push((open.request, open.digest.clone(), answer));
         }
         for (request, digest, answer) in actions {
-            let action = Action::Answer { request, digest: Some(digest), answer };
+            let action = Action::Answer { request, digest: Some(digest), answer, persist: None };
             match self.agui.registry.submit(&self.who, session, CommandId::random(), action).await {
                 Err(refusal) if refusal.code != RefusalCode::AlreadyClosed => {
                     return Err(End::refused(&refusal));

@@ -44,6 +44,7 @@ async fn a_permission_is_a_custom_event_and_its_answer_lets_the_tool_run() {
         (&asked["toolName"], &asked["toolInput"], &asked["kind"], &asked["toolCallId"]),
         (&json!("Bash"), &json!({"command": "ls"}), &json!("permission"), &json!("c1"))
     );
+    assert_eq!(asked["risk"], json!({"level": "high", "reasons": ["runs a command"]}));
     let edited = json!({"behavior": "allow", "updatedInput": {"command": "ls -l"}});
     assert_eq!(
         approve(&ada, &asked, edited).await,
@@ -165,7 +166,7 @@ async fn a_request_that_somebody_else_answers_closes_in_the_run() {
     let mut run = ada.begin(input("t1", "r1", &[user("u1", &asks(permission()))])).await;
     let asked = until_asked(&mut run).await;
     let request = RequestId(asked["requestId"].as_str().unwrap().parse().unwrap());
-    let action = Action::Answer { request, digest: None, answer: request::Answer::deny(None) };
+    let action = Action::Answer { request, digest: None, answer: request::Answer::deny(None), persist: None };
     let session = asked["sessionId"].as_str().unwrap().parse().unwrap();
     let elsewhere = Principal { via: "cli".into(), ..owner() };
     stand.agui.registry.submit(&elsewhere, session, CommandId::random(), action).await.unwrap();

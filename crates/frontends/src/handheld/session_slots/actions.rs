@@ -52,7 +52,13 @@ impl SessionSlots {
 
     async fn answer(&self, who: &Principal, slot: usize, asked: Asked, answer: Answer) {
         let Asked { session, request, digest, .. } = asked;
-        self.submit(who, slot, session, Action::Answer { request, digest: Some(digest), answer }).await;
+        self.submit(
+            who,
+            slot,
+            session,
+            Action::Answer { request, digest: Some(digest), answer, persist: None },
+        )
+        .await;
     }
 
     /// A button came too soon for the prompt on the device: shows a message, if the prompt is still open.

@@ -121,7 +121,7 @@ impl SessionSlots {
             Ok(()) if self.board().auto_edit() == AutoEdit::Off => return,
             Ok(()) => {
                 let (digest, answer) = (Some(request.digest.clone()), Answer::allow());
-                let action = Action::Answer { request: request.request, digest, answer };
+                let action = Action::Answer { request: request.request, digest, answer, persist: None };
                 match self.0.registry.submit(&auto_edit(), session, CommandId::random(), action).await {
                     Ok(_) => {
                         return tracing::info!(%session, asked = request.ask.title(), "auto-edit approved");

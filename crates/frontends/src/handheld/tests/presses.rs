@@ -192,7 +192,8 @@ async fn without_an_agent_an_answer_is_refused_with_the_reason_and_a_prompt_star
     device.until_state(slot, "done").await;
     // By the device, which does not show the prompt any more, and by any other client.
     stand.session_slots.press(&principal("192.168.1.7".parse().unwrap()), slot, asked, Button::Yes).await;
-    let answer = Action::Answer { request: open.request, digest: None, answer: Answer::allow() };
+    let answer =
+        Action::Answer { request: open.request, digest: None, answer: Answer::allow(), persist: None };
     let refusal = stand.registry.submit(&owner(), session, CommandId::random(), answer).await.unwrap_err();
     assert_eq!(refusal.code, RefusalCode::AlreadyClosed);
     assert!(refusal.message.contains("the agent that asked has ended"), "{refusal}");

@@ -22,7 +22,7 @@ async fn a_device_spawns_prompts_and_approves_in_its_own_name() {
     let shown = device.panel(slot, "Bash").await;
     assert_eq!(
         (&shown["state"], &shown["promptToolDetail"], &shown["promptDescription"], &shown["message"]),
-        (&json!("waiting"), &json!("ls"), &json!("may I"), &json!("Bash: ls"))
+        (&json!("waiting"), &json!("ls"), &json!("may I · risk high: runs a command"), &json!("Bash: ls"))
     );
     device.decide(slot, "yes").await;
     let done = device.until_message(slot, "allowed").await;
@@ -244,7 +244,7 @@ async fn an_answer_from_elsewhere_clears_the_panel() {
     device.until(slot, |status| status["promptToolType"] == "Bash").await;
     let session = stand.in_slot(slot).unwrap();
     let request = stand.state(session).await.requests[0].request;
-    let answer = Action::Answer { request, digest: None, answer: Answer::allow() };
+    let answer = Action::Answer { request, digest: None, answer: Answer::allow(), persist: None };
     stand.submit(session, answer).await;
     let status = device.until_message(slot, "allowed").await;
     assert!(status.get("promptToolType").is_none(), "{status}");

@@ -197,8 +197,12 @@ async fn an_answer_given_elsewhere_closes_the_permission_here_at_once() {
     assert_eq!(other.one("permission.request").await, request, "who comes late sees what is open");
     // As any other frontend does it.
     let number = request["permission_id"].as_str().unwrap().parse().unwrap();
-    let answer =
-        Action::Answer { request: portolan_core::RequestId(number), digest: None, answer: Answer::allow() };
+    let answer = Action::Answer {
+        request: portolan_core::RequestId(number),
+        digest: None,
+        answer: Answer::allow(),
+        persist: None,
+    };
     stand.insights.registry.submit(&bob, id(&session), CommandId::random(), answer).await.unwrap();
     for client in [&mut client, &mut other] {
         let resolved = client.one("permission.resolved").await;

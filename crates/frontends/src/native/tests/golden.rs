@@ -122,6 +122,7 @@ fn one_of_each() -> Vec<ServerFrame> {
             id: Some(id.clone()),
             refusal: Refusal::already_closed(
                 RequestId(7),
+                None,
                 Outcome::Answered { answer: Answer::allow(), by: ada },
             ),
         },

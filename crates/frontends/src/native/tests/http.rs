@@ -664,3 +664,35 @@ async fn a_browser_that_an_owner_logs_out_is_cut_off_and_listed_no_more() {
     assert_eq!(owner.ask(json!({"type": "browser_list"})).await["browsers"], json!([]));
     assert_eq!(owner.ask(gone).await["code"], "not_found");
 }
+
+// covers: 002-061, 002-070
+#[tokio::test]
+async fn rules_are_made_changed_tried_simulated_and_removed_over_rest_by_those_who_may() {
+    let http = Http::new().await;
+    let draft = |effect: &str, text: &str| json!({ "effect": effect, "text": text });
+    let (status, made) = http.post("/api/v1/rules", draft("deny", "Bash(rm *)")).await;
+    assert_eq!(status, 201, "{made}");
+    let id = made["rule"]["rule"].as_str().unwrap().to_owned();
+    let (status, wrong) = http.post("/api/v1/rules", draft("deny", "Bash(rm")).await;
+    assert_eq!((status, &wrong["error"]["code"]), (400, &json!("invalid")), "{wrong}");
+    let asked = json!({ "tool": "Bash", "input": { "command": "rm -r x" }, "cwd": "/", "mode": "default" });
+    let (status, judged) = http.post("/api/v1/policy/test", asked).await;
+    assert_eq!((status, &judged["judgement"]["decision"]), (200, &json!("deny")), "{judged}");
+    let rule = draft("allow", "Bash");
+    let (status, found) = http.post("/api/v1/policy/simulate", json!({ "rule": rule })).await;
+    assert_eq!((status, &found["simulation"]["requests"]), (200, &json!(0)), "{found}");
+    let (status, changed) = http.post(&format!("/api/v1/rules/{id}"), draft("ask", "Bash(rm *)")).await;
+    assert_eq!((status, &changed["rule"]["effect"]), (200, &json!("ask")), "{changed}");
+    let (_, listed) = http.get("/api/v1/rules").await;
+    assert_eq!(listed["rules"].as_array().unwrap().len(), 1, "{listed}");
+    assert_eq!((&listed["rules"][0]["rule"], &listed["rules"][0]["effect"]), (&json!(id), &json!("ask")));
+    // Operators read rules, and make none for every session.
+    let operator = Http { secret: http.token(Role::Operator).await, ..http };
+    assert_eq!(operator.get("/api/v1/rules").await.0, 200);
+    assert_eq!(operator.post("/api/v1/rules", draft("allow", "Bash")).await.0, 403);
+    assert_eq!(operator.delete(&format!("/api/v1/rules/{id}")).await.0, 403);
+    let owner = operator.stand.native.tokens.create("eve", Role::Owner, None, None).await.unwrap().1;
+    let owner = Http { secret: owner, ..operator };
+    assert_eq!(owner.delete(&format!("/api/v1/rules/{id}")).await.0, 200);
+    assert_eq!(owner.delete(&format!("/api/v1/rules/{id}")).await.0, 404);
+}

@@ -68,7 +68,7 @@ impl Joined {
         match answer.fits(&request.ask) {
             Ok(()) => {
                 let digest = Some(request.digest);
-                self.act(Action::Answer { request: request.request, digest, answer }).await;
+                self.act(Action::Answer { request: request.request, digest, answer, persist: None }).await;
             }
             Err(why) => self.remark(Style::Warning, format!("! {why}")),
         }

@@ -47,7 +47,9 @@ async fn an_offer_allows_no_other_tool_and_no_other_session() {
         let state = stand.until(session, |_| true).await;
         assert_eq!(state.requests.as_slice(), std::slice::from_ref(&request), "{name} was answered");
         let answer = Answer::deny(None);
-        stand.act(session, Action::Answer { request: request.request, digest: None, answer }).await;
+        stand
+            .act(session, Action::Answer { request: request.request, digest: None, answer, persist: None })
+            .await;
         stand.until(session, |state| state.summary.status == Status::Idle).await;
     }
 }
