@@ -97,12 +97,12 @@ pub static FIRST_MODE: Scenario = scenario!(
 
 static SCENARIOS: &[Scenario] = &[
     scenario!("text", "A turn's text streams, and the finished message has the same text.", talk::words_stream, core: true),
-    scenario!("thinking", "Thinking is shown, apart from the text.", talk::thinking_shown,
+    scenario!("thinking", "Thinking is shown separately from the text.", talk::thinking_shown,
         offered: |profile, _| flag(profile.shows_thinking, "shown thinking")),
     scenario!("usage", "A turn reports its tokens and its model.", talk::tokens_told),
     scenario!("cost", "A turn reports its cost.", talk::cost_told,
         offered: |profile, can| flag(can.cost_tracking || profile.tells_cost, "cost")),
-    scenario!("permission-allow", "A tool that needs permission runs once it is allowed.",
+    scenario!("permission-allow", "A tool that needs permission runs after a person allows it.",
         permission::allow, core: true),
     scenario!("permission-edit", "An allowed tool runs with the edited input.", permission::edited_input,
         offered: |profile, _| flag(profile.edits_input, "edited input")),

@@ -70,9 +70,9 @@ pub struct Settings {
     /// session if there is one.
     pub unknown_threads: UnknownThreads,
     /// What happens to a turn when the app closes the connection of its AG-UI run. `continue`: the turn goes on.
-    /// `stop`: the turn stops. `auto`: if an app has made an AG-UI `connect` call for the thread, the turn goes on,
-    /// because such an app closes the connection also when its page reloads. If no app has made such a call, the turn
-    /// stops, because an app without such a call closes the connection to stop the turn.
+    /// `stop`: the turn stops. `auto`: the turn goes on if an app has made an AG-UI `connect` call for the thread;
+    /// otherwise the turn stops. Reason: apps that make this call also close the connection when the page reloads.
+    /// Other apps close the connection to stop the turn.
     pub on_close: OnClose,
 }
 

@@ -68,8 +68,8 @@ pub struct Settings {
     pub allow: Vec<Network>,
     /// The agent that Portolan starts when a device sends the command `spawn`.
     pub agent: String,
-    /// The folder in which Portolan starts that agent, within `sessions.roots`. Default: the folder that the daemon was
-    /// started in.
+    /// The folder in which Portolan starts the agent for `spawn`, within `sessions.roots`. Default: the folder that the
+    /// daemon was started in.
     pub folder: Option<PathBuf>,
     /// Put the newest live sessions into free slots.
     pub fill: bool,
