@@ -85,7 +85,11 @@ digest?: string,
 /**
  * The answer.
  */
-answer: Answer, } | { "name": "interrupt" } | { "name": "stop" } | { "name": "resume" } | { "name": "rename",
+answer: Answer,
+/**
+ * A rule to make together with the answer, for later calls.
+ */
+persist?: Persist, } | { "name": "interrupt" } | { "name": "stop" } | { "name": "resume" } | { "name": "rename",
 /**
  * The new name.
  */
@@ -1473,6 +1477,10 @@ export type ClosedRequest = {
  * The request's id.
  */
 request: RequestId,
+/**
+ * The tool, if the request was a permission.
+ */
+tool_name?: string,
 /**
  * How the request ended.
  */
@@ -2909,6 +2917,24 @@ held_by?: number, };
 export type Period = "day";
 
 /**
+ * A rule to make together with an answer. It allows or denies as the answer does.
+ */
+export type Persist = {
+/**
+ * Where the rule holds.
+ */
+scope: PersistScope,
+/**
+ * `TOOL` or `TOOL(PATTERN)`; the request's suggestion when absent.
+ */
+rule?: string, };
+
+/**
+ * Where a rule that is made together with an answer holds.
+ */
+export type PersistScope = "session" | "project" | "user";
+
+/**
  * One step of a plan.
  */
 export type PlanStep = {
@@ -3528,7 +3554,11 @@ digest?: string,
 /**
  * The answer.
  */
-answer: Answer, } | { "name": "interrupt" } | { "name": "stop" } | { "name": "resume" } | { "name": "rename",
+answer: Answer,
+/**
+ * A rule to make together with the answer, for later calls.
+ */
+persist?: Persist, } | { "name": "interrupt" } | { "name": "stop" } | { "name": "resume" } | { "name": "rename",
 /**
  * The new name.
  */
