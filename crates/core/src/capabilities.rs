@@ -299,9 +299,13 @@ impl Capabilities {
     }
 
     /// Can a rule stop what the agent does in this mode? Not if the agent then does some things without asking, lets a
-    /// model decide, or if nobody knows how much the agent asks there.
+    /// model decide, or if nobody knows how much the agent asks there. If an agent names another mode to work in, the
+    /// agent asks there about everything, unless it says otherwise.
     pub fn rules_bind(&self, mode: &str) -> bool {
-        self.rules == RulesBind::Enforced || self.asks(&self.working_mode(mode)) == Asks::Everything
+        let works = self.working_mode(mode);
+        let asks = self.asks(&works);
+        let is_for_asking = asks == Asks::Unknown && works != mode;
+        self.rules == RulesBind::Enforced || asks == Asks::Everything || is_for_asking
     }
 
     /// `Ok` if `flag` is true; otherwise a refusal that names the agent and the missing capability.

@@ -151,6 +151,13 @@ mod tests {
     }
 
     #[test]
+    fn a_deny_rule_binds_in_every_mode_in_which_codex_asks_portolan() {
+        let can = crate::codex::capabilities(&crate::codex::Config::default());
+        let bound: Vec<_> = names().into_iter().filter(|mode| can.rules_bind(mode)).collect();
+        assert_eq!(bound, ["read-only", "untrusted", "full-access", PLAN]);
+    }
+
+    #[test]
     fn a_session_that_names_no_mode_begins_only_where_codex_asks_somebody() {
         let may = |mode: &str| {
             let settings = settings(mode, None, &[]).unwrap();
