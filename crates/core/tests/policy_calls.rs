@@ -132,6 +132,22 @@ fn an_allow_rule_does_not_look_through_a_program_outside_the_folders_of_the_syst
     );
 }
 
+#[test]
+fn after_a_cd_into_a_protected_folder_a_command_that_may_write_is_asked_about() {
+    let rules = ["allow Bash(cd *)", "allow Bash(sed *)", "allow Bash(ls)"];
+    for (command, decision) in [
+        ("cd .git/hooks && sed -i s/a/b/ pre-commit", Decision::Ask),
+        ("cd .git && cd hooks && sed -i s/a/b/ pre-commit", Decision::Ask),
+        ("cd .git && ls", Decision::Allow),
+        ("cd src && sed -i s/a/b/ main.rs", Decision::Allow),
+    ] {
+        let input = json!({ "command": command });
+        for (mode, rules) in [(Mode::Default, &rules[..]), (Mode::BypassPermissions, &[])] {
+            assert_eq!(decided_in(mode, rules, Call::new("Bash", &input)), decision, "{mode:?} {command}");
+        }
+    }
+}
+
 // covers: 002-063
 #[test]
 fn the_folder_in_which_a_command_runs_decides_where_its_files_lie() {

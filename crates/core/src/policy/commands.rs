@@ -1,10 +1,12 @@
-//! Commands: which commands of a command line a pattern covers, which only read, and which name a protected place.
+//! Commands: which commands of a command line a pattern covers, which only read, and which may touch a protected place.
+
+use std::path::Path;
 
 use portolan_shell::{Command, Folder, Hidden, PatternPiece, PatternWord, Word, WrapperKind};
 
 use super::{
     cover::Cover,
-    places::Kind,
+    places::{self, Kind},
     subcommands::Positional,
     words::{self, UNKNOWN, base, text},
 };
@@ -391,25 +393,39 @@ pub fn only_reads(command: &Command) -> bool {
     })
 }
 
-/// The first word of a command that names a protected place.
+/// The protected place that a command may touch: the first that a word of the command names, or else the one in which
+/// the command runs.
 pub fn protected(command: &Command) -> Option<(Kind, String)> {
-    command.words.iter().skip(1).find_map(|word| protected_word(command, word))
+    let named = command.words.iter().skip(1).find_map(|word| protected_word(command, word));
+    named.or_else(|| protected_folder(command))
+}
+
+/// The protected place in which a command runs after a `cd`, unless the command only reads: such a command may change
+/// what is there without naming it.
+pub fn protected_folder(command: &Command) -> Option<(Kind, String)> {
+    let Folder::Known(folder) = &command.folder else { return None };
+    if is_harmless(command) {
+        return None;
+    }
+    places::protected(Path::new(folder)).into_iter().next()
 }
 
 /// Git's subcommands that name files without changing them on the disk.
 const GIT_NAMERS: &str = "add commit rm mv stash";
 
+/// Does this command leave the files as they are that its words name?
+fn is_harmless(command: &Command) -> bool {
+    let program = command.words.first().map(text).unwrap_or_default();
+    let sub = command.words.get(1).map(text).unwrap_or_default();
+    only_reads(command) || (program == "git" && GIT_NAMERS.split(' ').any(|namer| namer == sub))
+}
+
 fn protected_word(command: &Command, word: &Word) -> Option<(Kind, String)> {
-    let harmless = || {
-        let program = command.words.first().map(text).unwrap_or_default();
-        let sub = command.words.get(1).map(text).unwrap_or_default();
-        only_reads(command) || (program == "git" && GIT_NAMERS.split(' ').any(|namer| namer == sub))
-    };
     let folder = match &command.folder {
         Folder::Known(folder) => folder.as_str(),
         Folder::Unknown => "",
     };
-    words::protected(word, folder, |kind| kind.is_secret() || !harmless())
+    words::protected(word, folder, |kind| kind.is_secret() || !is_harmless(command))
 }
 
 /// The words of a command behind its program, as far as they are known.

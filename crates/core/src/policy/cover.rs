@@ -304,7 +304,8 @@ impl Ready {
             (Part::Unreadable, _) => false,
             (Part::Command(command), None) => commands::protected(command).is_none(),
             (Part::Command(command), Some(pattern)) => {
-                pattern.words.as_ref().is_some_and(|words| commands::allows(words, command))
+                commands::protected_folder(command).is_none()
+                    && pattern.words.as_ref().is_some_and(|words| commands::allows(words, command))
             }
             (Part::Unseen, pattern) => pattern.is_none(),
             (Part::File { lies: None, .. }, _) => false,
